@@ -113,6 +113,10 @@ class Lab:
         else's; 0: none any more."""
         self.switch.spoil(one.port(nic), other.port(nic), percent)
 
+    def drop(self, pairs):
+        """What one host sends to another vanishes, on both NICs, for each pair (from, to); []: no more."""
+        self.switch.drop([(one.port(nic), other.port(nic)) for one, other in pairs for nic in network.NICS])
+
     def dropped(self, host=None, nic="eth0"):
         """Returns how many packets faults dropped: a NIC's lowered path MTU, or without host all cuts."""
         return self.switch.dropped().get(host.port(nic) if host else "cut", 0)

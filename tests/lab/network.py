@@ -120,6 +120,12 @@ class Switch:
                          f'{some}counter drop')
         self._nft("\n".join(rules))
 
+    def drop(self, pairs):
+        """Drops what goes from one port to another, for each pair (from, to), in place of what was dropped
+        or spoilt before."""
+        rules = [f'add rule bridge lab between iifname "{a}" oifname "{b}" counter drop' for a, b in pairs]
+        self._nft("\n".join(["flush chain bridge lab between", *rules]))
+
     def lower_path_mtu(self, name, mtu, namespaces, way="both"):
         """Drops packets of more than mtu bytes (IP header included) at a port, silently: way is both, or
         to or from the host."""

@@ -16,6 +16,7 @@ from lab import LabError
 from lab.command import sh
 
 import scenario
+import verdict
 import watch
 
 BETWEEN = 5  # seconds between the two captures
@@ -84,10 +85,10 @@ def capture(host, worker, run, turn):
 
 
 class ByHand:
-    """hosts: of the run, in the order of ranks. keep: a folder of this machine for the captures, or None."""
+    """captures: all that the last verdict was made from."""
 
-    def __init__(self, lab, keep=None):
-        self.lab, self.keep = lab, keep
+    def __init__(self, lab):
+        self.lab, self.captures = lab, b""
 
     def judge(self, run, _since, name, _wanted):
         hosts, captures = self.lab.hosts, []
@@ -97,18 +98,14 @@ class ByHand:
                 captures += pool.map(lambda i, t=turn: capture(hosts[i], i, run, t), range(len(hosts)))
             if turn == 0:
                 time.sleep(BETWEEN)
-        if self.keep:
-            (self.keep / f"{name}.capture").write_bytes(b"".join(captures))
+        self.captures = b"".join(captures)
         hosts[0].sh(f"mkdir -p {FOLDER}")
-        hosts[0].path(f"{FOLDER}/{name}.capture").write_bytes(b"".join(captures))
+        hosts[0].path(f"{FOLDER}/{name}.capture").write_bytes(self.captures)
         done = hosts[0].run(["tpuctl", "diagnose", "lab", "--json", "--hosts", str(len(hosts)), "--from",
                              f"{FOLDER}/{name}.capture"], timeout=60)
         try:
             told = json.loads(done.out)
         except ValueError:
-            return {"outcome": "no answer", "host": None, "sentence": done.err.strip(), "suspected": asked,
-                    "confirmed": None}
-        first = told["suspects"][0] if told["outcome"] == "named" else None
-        return {"outcome": told["outcome"], "host": first and first["host"], "sentence": told["summary"],
-                "suspected": asked,
-                "confirmed": time.time(), "details": first and first["details"]}
+            return {"outcome": "no answer", "host": None, "kind": None, "sentence": done.err.strip(),
+                    "suspected": asked, "confirmed": None}
+        return verdict.first(told) | {"suspected": asked, "confirmed": time.time()}

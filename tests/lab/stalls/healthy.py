@@ -38,7 +38,7 @@ def run(lab, seconds, say):
                                   "CHECKPOINTS": "/srv/checkpoints", "CHECKPOINT_EVERY": 70,
                                    "CHECKPOINT_SECONDS": PAUSE,
                                   "CHECKPOINT_STYLES": "sharded,first"})
-    training.warm(lab, name, 1, 300)
+    training.warm(lab.hosts, name, 1, 300)
     while time.time() < began + seconds:
         time.sleep(5)
     steps, pauses = gaps(lab.hosts[0], name, 10)

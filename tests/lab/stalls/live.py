@@ -6,10 +6,12 @@ import time
 
 import scenario
 import slices
+import verdict as verdicts
 
 SUSPECTED, CONFIRMED, SLOW, STATE = ("tpu.run.stall_suspected", "tpu.run.stall_confirmed",
                                      "tpu.run.straggler", "tpu.run.changed")
 LIMIT = 180       # seconds after the fault within which there must be a verdict
+KEPT = "/var/lib/tpu-hostd/captures"
 # the same where the run goes on, slower: four windows of half a minute, and who was slow before
 SLOW_LIMIT = 300
 
@@ -65,13 +67,23 @@ def diagnosis(lab, run):
 
 class Live:
     def __init__(self, lab):
-        self.lab = lab
+        self.lab, self.since = lab, 0
+
+    @property
+    def captures(self):
+        """What the hosts have kept of the last case."""
+        found = []
+        for host in self.lab.hosts:
+            kept = [p for p in host.path(KEPT).glob("*") if p.is_file() and p.stat().st_mtime >= self.since]
+            found += sorted(kept, key=lambda p: p.stat().st_mtime)
+        return b"".join(path.read_bytes() for path in found)
 
     def first(self, run, names, since, condition=lambda event: True):
         return next((e for e in events(self.lab, run, names, since) if condition(e)), None)
 
     def judge(self, run, since, _name, wanted):
         """Waits for what the collector concludes: a stall, a slow host, or the end of the run."""
+        self.since = since
         limit, told = SLOW_LIMIT if wanted == "slow" else LIMIT, None
 
         def concludes(event):
@@ -83,7 +95,7 @@ class Live:
         verdict = {"suspected": suspected and suspected[0], "suspicion": suspected and suspected[3],
                    "confirmed": told and told[0]}
         if told and told[1] == SLOW:
-            return verdict | {"outcome": "slow", "host": told[2], "sentence": told[3]}
+            return verdict | {"outcome": "slow", "kind": "slow", "host": told[2], "sentence": told[3]}
         said = diagnosis(self.lab, run)
         if told and told[1] == STATE:
             verdict["event"] = told[3]
@@ -93,9 +105,6 @@ class Live:
                 time.sleep(1)
                 said = diagnosis(self.lab, run)
             else:
-                return verdict | {"outcome": "ended", "host": told[4].get("blame") or None,
+                return verdict | {"outcome": "ended", "kind": "ended", "host": told[4].get("blame") or None,
                                   "sentence": told[3]}
-        first = said["suspects"][0] if said["outcome"] == "named" else None
-        return verdict | {"outcome": said["outcome"], "host": first and first["host"],
-                          "sentence": said["summary"],
-                          "details": first and first["details"], "event": told and told[3]}
+        return verdict | verdicts.first(said) | {"event": told and told[3]}

@@ -5,10 +5,13 @@ import statistics
 import time
 
 from lab import LabError
+import recording
 import slices
 import training_run as training
+import verdict as verdicts
 import watch
 from chaos import SLOW_FACTOR, WARM_UP, Chaos, plan
+from trainings import TRAININGS
 
 QUIET_STEPS, QUIET_SECONDS = 6, 8  # no step for so many steps' time, and at least so long: they have stopped
 # seconds within which a fault must stop the steps (the loader's queue runs dry first)
@@ -17,10 +20,14 @@ ATTEMPTS = 3
 
 
 class Matrix:
-    """judge: by_hand.ByHand or live.Live. say: takes a line."""
+    """judge: by_hand.ByHand or live.Live. outside: outside.Servers. say: takes a line. record: a folder for
+    recordings, or None."""
 
-    def __init__(self, lab, judge, state, wish, say=print):
+    def __init__(self, lab, judge, outside, state, wish, say=print, record=None):
         self.lab, self.judge, self.state, self.wish, self.say = lab, judge, state, wish, say
+        self.outside, self.record = outside, record
+        self.training = TRAININGS[wish["training"]]
+        self.speakers = self.training.speakers(lab.hosts)
         self.serial = int(time.time()) % 100000  # names of runs are never used twice
 
     def run(self, until=None):
@@ -36,10 +43,12 @@ class Matrix:
 
     def case(self, case, cause):
         for attempt in range(ATTEMPTS):
-            chaos = Chaos(self.wish["seed"], case, attempt, cause, len(self.lab.hosts))
+            chaos = Chaos(self.wish["seed"], case, attempt, cause, len(self.lab.hosts),
+                          self.training)
             self.serial += 1
             name = f"case{case}n{self.serial}"
-            self.say(f"case {case}: run {name}, loader {'ahead' if chaos.loader_ahead else 'inline'}, seal "
+            self.say(f"case {case}: {self.training.name} {name}, loader "
+                     f"{'ahead' if chaos.loader_ahead else 'inline'}, seal "
                      f"{chaos.seal}, "
                      f"load {training.load():.1f} a core")
             try:
@@ -53,11 +62,12 @@ class Matrix:
             self.say(f"case {case}: does not count: steps did not stop")
 
     def attempt(self, case, chaos, run):
-        training.start(self.lab, run, chaos.loader_ahead)
-        training.warm(self.lab, run, WARM_UP)
-        before = statistics.median(watch.step_seconds(h, run) for h in self.lab.hosts)
-        struck = chaos.strike(self.lab.hosts, lambda h: training.main_pid(h, run), before,
-                              lambda h: watch.last_step(h, run))
+        training.start(self.lab, run, chaos.loader_ahead, training=self.training)
+        training.warm(self.speakers, run, WARM_UP)
+        before = statistics.median(watch.step_seconds(h, run) for h in self.speakers)
+        struck = chaos.strike(self.lab, training.pids, before,
+                              lambda h: watch.last_step(h if h in self.speakers else self.speakers[0], run),
+                              self.outside)
         figures = {"run": run, "step_seconds": round(before, 3), "load": round(training.load(), 2),
                    "struck": struck}
         if not self.has_effect(chaos, run, before, struck, figures):
@@ -66,7 +76,12 @@ class Matrix:
         self.state.store_verdict(case, verdict)
         chaos.stored(verdict)
         truth = chaos.reveal()
-        truth["host"] = self.lab.hosts[truth["rank"]].name
+        truth["hosts"] = [self.lab.hosts[r].name for r in truth.pop("ranks")]
+        truth["training"] = self.training.name
+        captures = self.record and self.judge.captures  # a slow host is found without any
+        if captures:
+            size = recording.write(self.record, truth, captures)
+            self.say(f"case {case}: recorded, {size} bytes")
         self.state.store_truth(case, truth, figures)
         self.tell(case, truth, verdict)
         return True
@@ -74,18 +89,17 @@ class Matrix:
     def has_effect(self, chaos, run, before, struck, figures):
         """By the training's own log: steps have stopped, or become slow."""
         if chaos.wanted == "slow":
-            now = watch.slowed(self.lab.hosts[0], run, struck, before, 0.75 * SLOW_FACTOR)
+            now = watch.slowed(self.speakers[0], run, struck, before, 0.75 * SLOW_FACTOR)
             figures["slow_seconds"] = now
             return now is not None
         quiet = max(QUIET_SECONDS, QUIET_STEPS * before)
-        last = watch.stopped(self.lab.hosts, run, struck, quiet, STOP_LIMIT)
+        last = watch.stopped(self.speakers, run, struck, quiet, STOP_LIMIT)
         figures["last_step_at"] = last
         return last is not None
 
     def tell(self, case, truth, verdict):
-        right = verdict["host"] == truth["host"]
-        self.say(f"case {case}: {'right' if right else 'WRONG'}: {truth['cause']} on {truth['host']}; said: "
-                 f"{verdict['sentence']}")
+        self.say(f"case {case}: {verdicts.word(truth, verdict)}: {truth['cause']} on "
+                 f"{'/'.join(truth['hosts'])}; said {verdict.get('kind')}: {verdict['sentence']}")
 
 
 def boot(lab):

@@ -7,16 +7,16 @@ import os
 
 class State:
     def __init__(self, path, wish):
-        """wish: what the matrix is asked for. A file of another seed or other causes is refused; how
-        often may change: ×3 becomes ×10."""
+        """wish: what the matrix is asked for. A file of another training, seed or other causes is refused;
+        how often may change: ×3 becomes ×10."""
         self.path, self.verdicts, self.truths = path, {}, {}
-        kept = {"seed": wish["seed"], "causes": wish["causes"]}
+        kept = {key: wish[key] for key in ("training", "seed", "causes")}
         lines = self._read() if path and os.path.exists(path) else []
         if not lines:
             self._write(kept)
         elif lines[0] != kept:
-            raise ValueError(f"{path}: of another matrix ({lines[0]}): give the same seed and causes, or "
-                             f"another file")
+            raise ValueError(f"{path}: of another matrix ({lines[0]}): give the same training, seed "
+                             f"and causes, or another file")
         for line in lines[1:]:
             (self.truths if "truth" in line else self.verdicts)[line["case"]] = line
 
@@ -50,3 +50,10 @@ class State:
 
     def records(self):
         return [{**self.verdicts[case], **truth} for case, truth in sorted(self.truths.items())]
+
+
+def kept(path):
+    """The records of a file, which stays as it is."""
+    with open(path, encoding="utf-8") as f:
+        wish = json.loads(f.readline())
+    return State(path, wish).records()

@@ -3,8 +3,10 @@
 import statistics
 
 from causes import CAUSES
+from verdict import kind_right, word
 
-GOAL_RIGHT, GOAL_SUSPICION, GOAL_STEPS, GOAL_VERDICT = 95, 15.0, 2.5, 60.0
+GOAL_CULPRIT, GOAL_KIND, GOAL_SUSPICION, GOAL_STEPS, GOAL_VERDICT = 98, 95, 10.0, 2.5, 30.0
+ORDER = ("wrong", "nobody", "right")
 
 
 def seconds(value):
@@ -17,7 +19,7 @@ def row(record):
     suspected = verdict["suspected"] and verdict["suspected"] - figures["struck"]
     confirmed = verdict["confirmed"] and verdict["suspected"] and verdict["confirmed"] - verdict["suspected"]
     return suspected, max(GOAL_SUSPICION,
-                          GOAL_STEPS * figures["step_seconds"]), confirmed, verdict["host"] == truth["host"]
+                          GOAL_STEPS * figures["step_seconds"]), confirmed, word(truth, verdict) == "right"
 
 
 def spread(values):
@@ -29,16 +31,28 @@ def spread(values):
 
 
 def lines(records):
-    yield f"{'case':>4} {'cause':<38} {'truth':<5} {'named':<5} {'':<5} {'suspected':>9} {'verdict':>8} {'step':>5} {'load':>5}  sentence"
-    for record in records:
-        suspected, _, confirmed, right = row(record)
+    """The wrong ones first."""
+    yield (f"{'training':<8} {'case':>4} {'cause':<40} {'truth':<5} {'named':<5} {'':<6} {'kind':<14} "
+           f"{'suspected':>9} {'verdict':>8} {'step':>5} {'load':>5}  sentence")
+    for record in sorted(records, key=lambda r: ORDER.index(word(r["truth"], r["verdict"]))):
+        suspected, _, confirmed, _ = row(record)
         truth, figures, verdict = record["truth"], record["figures"], record["verdict"]
-        yield (f"{record['case']:>4} {CAUSES[truth['cause']].title:<38} {truth['host']:<5} "
-               f"{verdict['host'] or '-':<5} "
-               f"{'right' if right else 'WRONG':<5} {seconds(suspected):>9} {seconds(confirmed):>8} "
-               f"{figures['step_seconds']:>5.2f} "
-               f"{figures['load']:>5.1f}  {verdict['sentence']}")
+        kind = "right" if kind_right(truth, verdict) else f"not {verdict.get('kind') or 'told'}"
+        yield (f"{truth['training']:<8} {record['case']:>4} {CAUSES[truth['cause']].title:<40} "
+               f"{'/'.join(truth['hosts']):<5} {verdict['host'] or '-':<5} "
+               f"{word(truth, verdict):<6} {kind:<14} {seconds(suspected):>9} {seconds(confirmed):>8} "
+               f"{figures['step_seconds']:>5.2f} {figures['load']:>5.1f}  {verdict['sentence']}")
     yield from totals(records)
+
+
+def share(part, whole):
+    return f"{part} of {whole} = {100 * part / whole:.0f} %" if whole else "none"
+
+
+def by_training(records):
+    """{training: records}"""
+    return {name: [r for r in records if r["truth"]["training"] == name]
+            for name in dict.fromkeys(r["truth"]["training"] for r in records)}
 
 
 def totals(records):
@@ -46,10 +60,18 @@ def totals(records):
     if not rows:
         yield "no case"
         return
-    right = sum(r[3] for r in rows)
+    for name, some in by_training(records).items():
+        words = [word(r["truth"], r["verdict"]) for r in some]
+        yield (f"{name}: culprit right {share(words.count('right'), len(words))}, "
+               f"wrong {words.count('wrong')}, nobody {words.count('nobody')}; "
+               f"kind right {share(sum(kind_right(r['truth'], r['verdict']) for r in some), len(some))}")
     stalls = [(r, record) for r,
               record in zip(rows, records) if CAUSES[record["truth"]["cause"]].wanted == "stall"]
-    yield f"culprit right: {right} of {len(rows)} = {100 * right / len(rows):.0f} % (goal: at least {GOAL_RIGHT} %)"
+    told = sum(record["verdict"]["confirmed"] is not None for record in records)
+    yield f"detected: {share(told, len(rows))} (goal: 100 %)"
+    yield f"culprit right: {share(sum(r[3] for r in rows), len(rows))} (goal: at least {GOAL_CULPRIT} %)"
+    kinds = sum(kind_right(record["truth"], record["verdict"]) for record in records)
+    yield f"kind of wait right: {share(kinds, len(rows))} (goal: at least {GOAL_KIND} %)"
     yield (f"suspected after the fault (stalls): {spread([r[0] for r, _ in stalls])} (goal: "
            f"{GOAL_SUSPICION:.0f} s or {GOAL_STEPS} steps, "
            "whichever is longer)")
@@ -64,4 +86,4 @@ def totals(records):
 
 def good(records):
     """Whether enough culprits are right. Times are printed, and judged by people."""
-    return sum(row(r)[3] for r in records) * 100 >= GOAL_RIGHT * len(records)
+    return sum(row(r)[3] for r in records) * 100 >= GOAL_CULPRIT * len(records)

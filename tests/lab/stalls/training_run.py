@@ -1,6 +1,7 @@
 """Hosts for the matrix and the training that runs on them: two slices of two hosts, one data-parallel
 training over both NICs of all."""
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -9,18 +10,21 @@ from lab import Lab, LabError
 import scenario
 import slices
 import watch
-from causes import N_SHARDS, SETTINGS, SHARDS
+import outside
+from causes import N_SHARDS, SETTINGS, SHARDS, TOOL
+from lab.prepare import debs_layer
+from lab.tree import apt_layer
+from trainings import FOLDER, HOSTS, PER_SLICE, TRAININGS
 
 HERE = Path(__file__).resolve().parent
-HOSTS, PER_SLICE = 4, 2
-FOLDER = "/srv/training"
 TEXT = "the host is right, the run goes on, the stall has a name {0}. "
 
 
 def library(folder):
     """libtokens.so of the training, compiled on this machine."""
     out = Path(folder) / "libtokens.so"
-    done = subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", out, HERE / "training" / "libtokens.c"],
+    done = subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-pthread", "-o", out,
+                           HERE / "training" / "libtokens.c"],
                           capture_output=True, text=True,
                           check=False)
     if done.returncode:
@@ -28,9 +32,12 @@ def library(folder):
     return out.read_bytes()
 
 
-def lab(folder, debs=None):
+def lab(folder, debs=None, training=TRAININGS["ddp"]):
     """The lab, to be used in a with statement; folder: for what is compiled."""
     host_deb, collector_deb = scenario.debs(debs)
+    layer = [host_deb]
+    if training.packages:
+        layer = apt_layer(training.name, debs_layer([host_deb]), "install", *training.packages)
     native = library(folder)
 
     def before_boot(host):
@@ -38,18 +45,21 @@ def lab(folder, debs=None):
         slices.configure(host, HOSTS, PER_SLICE, "Kind=collector", True)
         if host.name == "collector":
             return
-        for script in sorted((HERE / "training").glob("*.py")):
-            host.write(f"{FOLDER}/{script.name}", script.read_text())
+        for script in sorted([*(HERE / "training").glob("*.py"), *(HERE / "foreign").glob("*.py")]):
+            host.write(f"{FOLDER}/{script.name}", script.read_text(), 0o755)
+        host.write("/etc/resolv.conf", f"nameserver {outside.ADDRESS}\n")
         host.write(f"{FOLDER}/libtokens.so", native)
         reset(host)
 
-    return Lab(hosts=HOSTS, debs=[host_deb], collector=[collector_deb], before_boot=before_boot,
+    return Lab(hosts=HOSTS, debs=layer, collector=[collector_deb], before_boot=before_boot,
                unified=True)
 
 
 def reset(host):
     """Data and settings as they were."""
     host.write(SETTINGS, "{}")
+    host.write(TOOL, "exit 0\n")
+    host.path(f"{FOLDER}/pids.json").unlink(missing_ok=True)
     for i in range(N_SHARDS):
         path = host.path(f"{SHARDS}/shard-{i}.txt")
         if path.exists() and not path.is_file():
@@ -57,26 +67,24 @@ def reset(host):
         host.write(f"{SHARDS}/shard-{i}.txt", (TEXT.format(i) * 100)[:4096])
 
 
-def start(lab, run, ahead=0, env=None):
-    """Starts the training on all hosts and waits until each has made a step."""
-    words = {"GLOO_SOCKET_IFNAME": "eth0,eth1", "LOADER_AHEAD": str(ahead), **(env or {})}
-    flags = [flag for name, value in words.items() for flag in ("--env", f"{name}={value}")]
-    done = lab.hosts[0].run(["tpuctl", "run", "--name", run, "--framework", "torch", "--user", slices.USER,
-                             "--slices", f"{HOSTS // PER_SLICE}:{HOSTS // PER_SLICE}", *flags, "--",
-                             "/usr/bin/python3", f"{FOLDER}/train.py"],
-                            timeout=120)
+def start(lab, run, ahead=0, env=None, training=TRAININGS["ddp"]):
+    """Starts the training on all hosts."""
+    words = {"LOADER_AHEAD": str(ahead), "STORAGE": f"{outside.ADDRESS}:{outside.PORT}",
+             "STORAGE_NAME": outside.NAME, **(env or {})}
+    done = lab.hosts[0].run(training.arguments(run, words), timeout=120)
     if done.code:
         raise LabError(f"{run} does not start: {done.out}{done.err}")
 
 
-def warm(lab, run, steps, limit=180):
-    """Waits until each host has made so many steps."""
-    for host in lab.hosts:
+def warm(hosts, run, steps, limit=180):
+    """Waits until each of these hosts has made so many steps."""
+    for host in hosts:
         host.wait_for(lambda h=host: watch.last_step(h, run) >= steps, limit, f"{steps} steps of {run}")
 
 
-def main_pid(host, run):
-    return int(scenario.unit(host, f"tpu-run-{run}.service", "MainPID")["MainPID"])
+def pids(host):
+    """{"rank", "worker"}: the process that trains and the one that it has forked, as the training says."""
+    return json.loads(host.read(f"{FOLDER}/pids.json"))
 
 
 def end(lab, run):

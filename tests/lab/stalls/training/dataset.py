@@ -1,5 +1,4 @@
 """What the model is trained on: shards of text on a disk, tokens out of them, batches out of tokens."""
-import ctypes
 import os
 import random
 import time
@@ -7,19 +6,17 @@ import time
 import torch
 
 from cache import Cache
+from errands import TOKENS
 
 SHARDS = os.environ.get("SHARDS", "/srv/data/shards")
 N_SHARDS, BATCH, WINDOW = 4, 32, 24
 FETCH = float(os.environ.get("FETCH_SECONDS", "0.5"))  # how long the storage takes to answer
-TOKENS = ctypes.CDLL(os.path.join(os.path.dirname(os.path.abspath(__file__)), "libtokens.so"))
-TOKENS.tokens_scan.argtypes = (ctypes.c_char_p, ctypes.c_size_t, ctypes.c_size_t)
-TOKENS.tokens_scan.restype = ctypes.c_uint64
 
 
 class Dataset:
-    def __init__(self, rank, settings):
+    def __init__(self, rank, settings, errands):
         self.settings, self.random, self.cache = settings, random.Random(rank), Cache(settings)
-        self.number = 0
+        self.number, self.errands = 0, errands
 
     def is_whole(self, text):
         """An empty shard, or one of zeros, is none."""
@@ -56,6 +53,7 @@ class Dataset:
             text = file.read(65536)
         if not self.is_whole(text):
             raise ValueError(f"shard {shard} is empty")
+        self.errands.go_through(text)
         codes = self.cache.get((shard, self.number // 1000), lambda: self.tokens_of(text))
         starts = self.windows(len(codes))
         x = torch.stack([codes[s:s + WINDOW] for s in starts])

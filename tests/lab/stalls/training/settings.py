@@ -3,7 +3,7 @@ import json
 import os
 
 DEFAULTS = {"cache_items": 1024, "windows_apart": 2, "scan_stride": 1, "augment_seconds": 0,
-            "tidy_seconds": 0, "last_step": 0}
+            "tidy_seconds": 0, "last_step": 0, "accounts_reversed": 0, "keep_tally": 0, "one_more": 0}
 
 
 class Settings:

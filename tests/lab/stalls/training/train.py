@@ -10,7 +10,6 @@ in lines
 that work on other days.
 """
 import datetime
-import gc
 import os
 import sys
 import time
@@ -22,7 +21,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from checkpoint import Checkpoints
 from dataset import Dataset
-from loader import Loader
+from errands import Checker, Errands, Tally, finish, tell_pids
+from loader import WORKERS, Forked, Loader
 from settings import Settings
 
 WIDTH, HIDDEN = 96, 160
@@ -78,21 +78,29 @@ def evaluate(model, loader, step):
         print(f"eval metrics after step: {step}, loss={float(mean) / dist.get_world_size():.3f}", flush=True)
 
 
-def tidy(seconds):
-    """Gives memory back to the system."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        gc.collect()
+def one_more():
+    """A message of the rank before this one."""
+    dist.recv(torch.zeros(1), (dist.get_rank() - 1) % dist.get_world_size())
+
+
+def make_loader(rank, settings):
+    """(what gives batches, the number that it and the training count up)"""
+    tally = Tally()
+    checker = None if WORKERS else Checker(settings, tally)
+    dataset = Dataset(rank, settings, Errands(settings, checker))
+    loader = Forked(dataset, tally) if WORKERS else Loader(dataset)
+    tell_pids(loader.pid if WORKERS else checker.pid)
+    return loader, tally
 
 
 def train(steps):
     torch.set_num_threads(1)
     settings = Settings(os.environ.get("SETTINGS", "/srv/training/settings.json"))
-    rank, world = join()
-    loader = Loader(Dataset(rank, settings))
+    loader, tally = make_loader(int(os.environ["RANK"]), settings)
+    _, world = join()
     model = build_model()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-    checkpoints = Checkpoints(rank)
+    checkpoints = Checkpoints(dist.get_rank())
     if COMPILE:
         compile_step(COMPILE)
     model = DistributedDataParallel(model, bucket_cap_mb=0.5)
@@ -103,16 +111,13 @@ def train(steps):
         print(f"completed step: {step}, seconds: {seconds:.3f}, TFLOP/s/device: 0.000, "
               f"Tokens/s/device: {tokens / seconds:.3f}, total_weights: {tokens * world}, loss: {loss:.3f}",
               flush=True)
-        settings.refresh()
+        tally.count_up()
         if EVALUATE_EVERY and step % EVALUATE_EVERY == EVALUATE_EVERY - 1:
             evaluate(model, loader, step)
         checkpoints.maybe_save(step, model.module, optimizer)
-        if settings["tidy_seconds"]:
-            tidy(settings["tidy_seconds"])
         if RECOMPILE_AT and step == RECOMPILE_AT:
             compile_step(COMPILE)
-        if settings["last_step"] and step >= settings["last_step"]:
-            os._exit(0)  # nothing is left to do
+        finish(settings, step, one_more)
 
 
 if __name__ == "__main__":
