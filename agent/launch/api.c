@@ -16,7 +16,7 @@
 
 #define COMMAND_TEXT_MAX 256
 #define USER_NAME_MAX 256
-#define WATCHERS_MAX 4 /* tpu-hostd is one; who finds no place asks now and then */
+#define WATCHERS_MAX FRAME_PEERS_MAX /* nobody can keep tpu-hostd out */
 
 struct api {
         sd_event *event;

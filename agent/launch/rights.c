@@ -22,12 +22,16 @@ int rights_check(struct runs *r, const struct caller *c, enum action action, con
 
 int rights_check_replacing(struct runs *r, const struct caller *c, const struct kept_run *kept,
                            struct problem *p) {
-        const struct kept_run *before = kept->generation > 0 ? runs_find(r, kept->name) : NULL;
+        const struct kept_run *before = kept->name[0] ? runs_find(r, kept->name) : NULL;
         struct refusal refusal;
 
-        if (!before || before->generation == 0 || before->uid == kept->uid ||
+        if (!before || before->uid == kept->uid ||
             authority_decide(c, ACTION_STOP, before->uid, before->user, &refusal) == 0)
                 return 0;
+        if (kept->generation == 0 || before->generation == 0)
+                return problem_set(p, -EEXIST, "choose another name",
+                                   "%s is the name of a run of user %.64s, whose record is kept", kept->name,
+                                   before->user);
         return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
 }
 

@@ -7,7 +7,7 @@
 /* Finds the run for an action and asks whether this caller may do it: 0, -EACCES or -ENOENT with p. */
 int rights_check(struct runs *r, const struct caller *c, enum action action, const char *name,
                  struct problem *p);
-/* A run of a higher generation ends the one before, which may be another user's: 0 or -EACCES. */
+/* A run takes the place and the name of the one before, which may be another user's: 0, -EACCES, -EEXIST. */
 int rights_check_replacing(struct runs *r, const struct caller *c, const struct kept_run *kept,
                            struct problem *p);
 int rights_check_hint(const struct caller *c, struct problem *p);

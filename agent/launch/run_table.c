@@ -94,17 +94,51 @@ int no_such_run(const struct runs *r, const char *name, struct problem *p) {
                            known);
 }
 
-void runs_prune(struct runs *r) {
-        unsigned kept = 0;
+static bool is_forgettable(const struct run *run) {
+        return run->kept->state == LAUNCH_EXITED && !run->capture;
+}
 
-        for (struct run *run = r->list, *next; run; run = next) {
-                next = run->next;
-                if (run->kept->state != LAUNCH_EXITED || run->capture || ++kept <= RUNS_KEPT)
+/* How many of this user, and how many in all; the oldest of the user. */
+static unsigned count_ended(const struct runs *r, uid_t uid, unsigned *ret_all, struct run **ret_oldest) {
+        unsigned n = 0;
+
+        *ret_all = 0;
+        for (struct run *run = r->list; run; run = run->next) {
+                if (!is_forgettable(run))
                         continue;
-                if (!run->kept->held)
-                        run_remove_files(r, run->kept->name, true);
-                run_unlink(r, run);
-                (void) run_free(run);
+                ++*ret_all;
+                if (run->kept->uid != uid)
+                        continue;
+                n++;
+                *ret_oldest = run;
+        }
+        return n;
+}
+
+/* Of who has the most: nobody's records go because of another's runs. */
+void runs_prune(struct runs *r) {
+        for (;;) {
+                struct run *oldest = NULL;
+                unsigned all = 0, most = 0;
+
+                for (struct run *run = r->list; run; run = run->next) {
+                        struct run *last = NULL;
+                        unsigned n;
+
+                        if (!is_forgettable(run) || (oldest && oldest->kept->uid == run->kept->uid))
+                                continue;
+                        n = count_ended(r, run->kept->uid, &all, &last);
+                        if (n > most) {
+                                most = n;
+                                oldest = last;
+                        }
+                }
+                if (all <= RUNS_KEPT)
+                        return;
+                if (!oldest->kept->held)
+                        run_remove_files(r, oldest->kept->name, true);
+                run_unlink(r, oldest);
+                (void) run_free(oldest);
         }
 }
 

@@ -80,7 +80,7 @@ int run_refuse_existing(const struct kept_run *kept, struct problem *p);
 void run_refuse_coming(struct run *run, int error, const struct problem *p);
 /* Asks for the end of an active run; see runs_stop(). */
 int run_stop(struct run *run, usec_t grace, struct problem *p);
-/* Forgets what ended longest ago. */
+/* Forgets what ended longest ago, of the user who has the most. */
 void runs_prune(struct runs *r);
 unsigned runs_count_active(const struct runs *r);
 /* The unit is gone: looks at the evidence, which takes a moment, and goes on from there (run_end.c). */

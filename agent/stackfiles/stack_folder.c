@@ -27,6 +27,8 @@ struct file {
         bool there;          /* in the listing at hand */
 };
 
+#define HOUR (3600 * USEC_PER_SEC)
+
 struct stack_folder {
         const struct host *host;
         struct stack_seen *seen;
@@ -45,6 +47,7 @@ struct stack_folder {
         bool again;          /* not all was read */
         struct file files[STACK_FILES_MAX];
         size_t n_files;
+        struct stack_budget budget;
         struct stack_folder_stats stats;
         struct stack_text *text; /* while a look goes on */
         char *chunk;
@@ -85,6 +88,20 @@ static uint64_t key_of(const struct stack_folder *f, const struct file *file, co
         return fnv_text(fnv_text(t->hash, f->path), file->name);
 }
 
+bool stack_budget_take(struct stack_budget *b, usec_t now, size_t bytes) {
+        usec_t passed = now - b->at;
+        uint64_t back = passed >= 24 * HOUR ? STACK_BUDGET_BYTES : passed * STACK_BUDGET_HOUR / HOUR;
+
+        if (back > 0) {
+                b->spent -= MIN(b->spent, back);
+                b->at = now;
+        }
+        if (b->spent + bytes > STACK_BUDGET_BYTES)
+                return false;
+        b->spent += bytes;
+        return true;
+}
+
 static void report_snapshots(struct stack_folder *f, const struct file *file, uid_t owner, unsigned *told) {
         uint64_t key = key_of(f, file, f->text);
         char path[OPEN_FOLDER_PATH_MAX + NAME_SIZE];
@@ -94,7 +111,8 @@ static void report_snapshots(struct stack_folder *f, const struct file *file, ui
                 f->stats.repeated++;
                 return;
         }
-        if (*told >= STACK_LOOK_SNAPSHOTS_MAX) {
+        if (*told >= STACK_LOOK_SNAPSHOTS_MAX || 
+            !stack_budget_take(&f->budget, host_now(f->host), strlen(f->text->text))) {
                 f->stats.passed_over++;
                 return;
         }

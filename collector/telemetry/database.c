@@ -29,6 +29,7 @@ void damage_handle(const struct damage *d, int r) {
 
 /* --- Retention ------------------------------------------------------------------------------------- */
 
+#define TIME_WORTH_A_LINE (86400 * USEC_PER_SEC)
 #define TIMER_ACCURACY (20 * USEC_PER_MSEC)
 
 struct retain {
@@ -54,6 +55,22 @@ static unsigned pieces_due(const struct retain *r) {
         return each >= RETAIN_TICK
                        ? 1
                        : (unsigned) MIN(RETAIN_TICK / MAX(each, (usec_t) 1) + 1, (usec_t) RETAIN_PIECES);
+}
+
+/*
+ * The steady clock goes on where it was kept: what the real one gained while we were away may be time that
+ * passed, or a clock that was set forward, and nobody can say which. It is made good as slowly.
+ */
+static void restore_time(struct retain *r) {
+        usec_t kept = 0, real = clock_real(r->clock);
+
+        if (store_tended(r->damage->store, &kept) < 0 || kept == 0 || kept > real)
+                return;
+        r->time = (struct clock_steady){ .boot = clock_boot(r->clock), .real = kept };
+        if (real - kept > TIME_WORTH_A_LINE)
+                log_notice("nothing was removed for its age since %u days: that time counts little by "
+                           "little, for the clock may have been set forward; RetainBytes= holds as always",
+                           (unsigned) ((real - kept) / (86400 * USEC_PER_SEC)));
 }
 
 /*
@@ -96,6 +113,7 @@ int retain_new(const struct damage *d, const struct clock *clock, const struct s
         *r = (struct retain) { .damage = d, .clock = clock, .what = *what };
         q = sd_event_add_time_relative(d->event, &r->timer, CLOCK_MONOTONIC, USEC_PER_SEC, TIMER_ACCURACY,
                                        on_timer, r);
+        restore_time(r);
         if (q >= 0)
                 q = sd_event_source_set_description(r->timer, "retention");
         if (q >= 0)

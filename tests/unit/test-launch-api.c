@@ -326,6 +326,37 @@ static void test_prune(void) {
         ASSERT_EQ(st.st_mode & 07777, 0600); /* it may hold secrets */
 }
 
+/* Somebody else's many runs cost nobody the record of his own, nor its name. */
+static void test_another_user(void) {
+        _cleanup_bench_ struct bench b;
+        struct caller c = { .uid = 1001, .name = "bob", .member = true };
+        struct kept_run wanted = { .name = "n0", .uid = 1001, .user = (char[]){ "bob" } };
+        struct problem p;
+
+        bench_init(&b);
+        for (unsigned i = 0; i < RUNS_KEPT + 9; i++) {
+                char name[32];
+
+                (void) snprintf(name, sizeof(name), "n%u", i);
+                b.now.real += USEC_PER_SEC;
+                start(&b, name);
+                if (i == 0)
+                        run_find(b.runs, name)->kept->uid = 1000;
+                record(&b, "success", "exited", "0");
+                runs_unit_events.gone(name, b.runs);
+        }
+        local__run_list_reply__free_unpacked(list(&b, RUNS_KEPT), NULL);
+        ASSERT_TRUE(runs_find(b.runs, "n0") != NULL);
+        ASSERT_TRUE(runs_find(b.runs, "n1") == NULL);
+        ASSERT_EQ(rights_check_replacing(b.runs, &c, &wanted, &p), -EEXIST);
+        ASSERT_TRUE(strstr(p.text, "n0 is the name of a run of user "));
+        wanted.uid = 1000;
+        ASSERT_OK(rights_check_replacing(b.runs, &c, &wanted, &p));
+        wanted.uid = 1001;
+        c.uid = 0;
+        ASSERT_OK(rights_check_replacing(b.runs, &c, &wanted, &p));
+}
+
 static void test_owners(void) {
         _cleanup_bench_ struct bench b;
         Local__OwnersRequest q = LOCAL__OWNERS_REQUEST__INIT;
@@ -390,6 +421,7 @@ int main(void) {
                 test_stop,
                 test_runs_of_another_machine, test_a_new_id_before_a_reboot,
                 test_prune,
+                test_another_user,
                 test_owners,
                 test_refusals_are_bounded,
         };

@@ -84,7 +84,8 @@ static void kept(void) {
 
 static void bounds(void) {
         _cleanup_scratch_ struct scratch s = scratch_new(), none = scratch_new();
-        static struct owners_cache c, empty;
+        _cleanup_scratch_ struct scratch many = scratch_new();
+        static struct owners_cache c, empty, of_many;
         const struct device_owners *o;
 
         for (unsigned i = 0; i < DEVICE_OWNERS_MAX + 1; i++)
@@ -92,6 +93,16 @@ static void bounds(void) {
         o = look(&s, &c, 1);
         ASSERT_EQ(o->n, DEVICE_OWNERS_MAX);
         ASSERT_TRUE(o->incomplete);
+        for (unsigned i = 0; i < 4200; i++) { /* whoever makes processes hides nobody */
+                char name[64];
+
+                (void) snprintf(name, sizeof(name), "proc/%u/fd/0", 100000 + i);
+                scratch_link(&many, name, "/dev/null");
+        }
+        add_fd(&many, 99, 3, "/dev/accel0");
+        o = look(&many, &of_many, 1);
+        ASSERT_EQ(o->n, 1);
+        ASSERT_FALSE(o->incomplete || o->error < 0);
         o = look(&none, &empty, 1);
         ASSERT_EQ(o->error, -ENOENT);
         ASSERT_TRUE(o->why[0] != '\0');

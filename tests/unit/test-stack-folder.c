@@ -243,4 +243,22 @@ static void test_many(void) {
         end(&w);
 }
 
-TEST_MAIN(test_life, test_hostile_files, test_hostile_folder, test_many)
+/* A user who writes without end gets a burst, and then a trickle. */
+static void test_budget(void) {
+        const usec_t hour = 3600 * USEC_PER_SEC;
+        struct stack_budget b = { .spent = 0 };
+        usec_t now = 5 * hour;
+        uint64_t sum = 0;
+
+        for (unsigned i = 0; i < 1000; i++)
+                sum += stack_budget_take(&b, now, 60000) ? 60000 : 0;
+        ASSERT_TRUE(sum <= STACK_BUDGET_BYTES && sum > STACK_BUDGET_BYTES - 60000);
+        for (unsigned second = 0; second < 24 * 3600; second++)
+                sum += stack_budget_take(&b, now += USEC_PER_SEC, 60000) ? 60000 : 0;
+        ASSERT_TRUE(sum <= STACK_BUDGET_BYTES + 24 * STACK_BUDGET_HOUR);
+        ASSERT_TRUE(sum > STACK_BUDGET_BYTES + 23 * STACK_BUDGET_HOUR);
+        ASSERT_TRUE(stack_budget_take(&b, now + 1000 * hour, STACK_BUDGET_BYTES));
+        ASSERT_FALSE(stack_budget_take(&b, now + 1000 * hour, 1));
+}
+
+TEST_MAIN(test_life, test_budget, test_hostile_files, test_hostile_folder, test_many)

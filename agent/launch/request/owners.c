@@ -148,8 +148,8 @@ static void look_into_process(struct look *l) {
         }
 }
 
-static int visit_process(const char *name, void *userdata) {
-        struct look *l = userdata;
+/* 1: enough was seen. */
+static int visit_process(struct look *l, const char *name) {
         char path[64];
 
         if (!is_number(name) || strlen(name) > 10)
@@ -165,6 +165,28 @@ static int visit_process(const char *name, void *userdata) {
         return l->fds > OWNERS_FDS_MAX;
 }
 
+/* As many as there are: whoever makes thousands hides nobody. */
+static int visit_all(struct look *l) {
+        _cleanup_closedir_ DIR *d = NULL;
+        const struct dirent *e;
+        int fd = host_open_file(l->h, "/proc", O_RDONLY | O_DIRECTORY);
+
+        if (fd < 0)
+                return fd;
+        d = fdopendir(fd);
+        if (!d) {
+                int r = -errno;
+
+                (void) close_fd(fd);
+                return r;
+        }
+        do {
+                errno = 0;
+                e = readdir(d);
+        } while (e && visit_process(l, e->d_name) == 0);
+        return e ? 0 : -errno;
+}
+
 const struct device_owners *owners_get(const struct host *h, struct owners_cache *c) {
         struct look l = { .h = h, .out = &c->owners };
         usec_t now = host_now(h);
@@ -173,7 +195,7 @@ const struct device_owners *owners_get(const struct host *h, struct owners_cache
         if (c->taken != 0 && now >= c->taken && now - c->taken < OWNERS_KEEP)
                 return &c->owners;
         c->owners = (struct device_owners){ 0 };
-        r = host_list(h, "/proc", visit_process, &l);
+        r = visit_all(&l);
         if (r < 0) {
                 c->owners = (struct device_owners){ .error = r };
                 (void) snprintf(c->owners.why, sizeof(c->owners.why), "/proc cannot be listed: %s",

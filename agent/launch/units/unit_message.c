@@ -225,7 +225,10 @@ static int add_properties(sd_bus_message *m, const struct unit_spec *s) {
          * remembers. */
         r = r < 0 ? r : add_string(m, "CollectMode", "inactive-or-failed");
         r = r < 0 ? r : add_string(m, "SyslogIdentifier", "tpu-run");
-        r = r < 0 ? r : add_number(m, "LogRateLimitIntervalUSec", 0); /* step lines are never dropped */
+        /* No step line is dropped in a training's noise, and one that prints without end does not push the
+         * host's own records out of the journal within minutes. systemd's own limit is 10,000. */
+        r = r < 0 ? r : add_number(m, "LogRateLimitIntervalUSec", RUN_LINES_EVERY);
+        r = r < 0 ? r : sd_bus_message_append(m, "(sv)", "LogRateLimitBurst", "u", RUN_LINES_MOST);
         r = r < 0 ? r : add_journal_fields(m, s);
         r = r < 0 ? r : add_accounting(m);
         r = r < 0 ? r : add_limits(m, s->kept->spec);

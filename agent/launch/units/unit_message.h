@@ -5,6 +5,9 @@
 
 #include "unit.h"
 
+#define RUN_LINES_EVERY (30 * USEC_PER_SEC)
+#define RUN_LINES_MOST 30000 /* lines that the journal takes of a run within that time */
+
 #define SYSTEMD_SERVICE "org.freedesktop.systemd1"
 #define SYSTEMD_PATH "/org/freedesktop/systemd1"
 #define SYSTEMD_MANAGER "org.freedesktop.systemd1.Manager"

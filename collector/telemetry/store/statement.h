@@ -32,6 +32,7 @@ struct store {
                 int64_t host;      /* the one at hand; its work goes on in the next turn */
                 int64_t free_host; /* a number below the highest that no host has; 0: none is known */
                 int64_t oldest_ms; /* the first row of all hosts in this round */
+                usec_t kept;       /* up to when it was tended, in the database */
                 double squeeze;    /* what RetainBytes leaves of the age, 0 … 1 */
         } tending;
         uint64_t damaged_rows, spread;

@@ -251,6 +251,8 @@ struct store_retention {
  * called again and again; ret_hosts says how many there are, so that a round has its time.
  */
 int store_tend(struct store *s, const struct store_retention *retention, usec_t now, unsigned *ret_hosts);
+/* Up to which time it was tended, as the database has it; 0: not known. */
+int store_tended(struct store *s, usec_t *ret);
 
 struct store_size {
         uint64_t file, used; /* bytes; used: without free pages */

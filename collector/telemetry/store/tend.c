@@ -2,6 +2,7 @@
 /* Retention: one small piece of work at a time, in a transaction of its own. */
 #include "points.h"
 
+#define TENDED_EVERY   (300 * USEC_PER_SEC)
 #define DAY_MS         INT64_C(86400000)
 #define ROWS_AT_ONCE   400
 #define EVENTS_AT_ONCE 50 /* a body may be megabytes */
@@ -135,13 +136,22 @@ static int vacuum_pages(struct store *s) {
         return r;
 }
 
+static int keep_tended(struct store *s, usec_t now) {
+        if (now >= s->tending.kept && now - s->tending.kept < TENDED_EVERY)
+                return 0;
+        s->tending.kept = now;
+        return store_run(s, ST_TENDED_PUT, BIND(TIME(now)));
+}
+
 static int tend_once(struct store *s, const struct store_retention *retention, usec_t now,
                      unsigned *ret_hosts) {
         int64_t next = 0, hosts = 0, now_ms = (int64_t) (now / USEC_PER_MSEC);
         bool more = false;
         int r;
 
-        r = drop_old(s, retention, now);
+        r = keep_tended(s, now);
+        if (r == 0)
+                r = drop_old(s, retention, now);
         if (r == 0)
                 r = shrink_rest(s, retention);
         if (r == 0)
@@ -160,6 +170,16 @@ static int tend_once(struct store *s, const struct store_retention *retention, u
         if (r == 0 && !more)
                 s->tending.host = next;
         return r;
+}
+
+int store_tended(struct store *s, usec_t *ret) {
+        int64_t at = 0;
+        int r = store_ask(s, ST_TENDED, NULL, 0, &at, NULL);
+
+        if (r < 0)
+                return r;
+        *ret = at > 0 ? (usec_t) at : 0;
+        return 0;
 }
 
 int store_tend(struct store *s, const struct store_retention *retention, usec_t now, unsigned *ret_hosts) {
