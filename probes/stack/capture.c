@@ -4,6 +4,7 @@
 /* What belongs to one capture only. */
 static void clear_results(struct capture *c) {
         native_clear(&c->native);
+        waits_clear(&c->waits);
         capture_drop_stacks(c);
         c->no_python = false;
         c->kernel_why[0] = c->no_python_why[0] = '\0';
@@ -170,21 +171,58 @@ static int open_process(const struct host *h, pid_t pid, struct capture *c, char
         return 0;
 }
 
+/* _PyRuntime is no larger, and smaller before it held the main interpreter (from 3.12 on). */
+static uint64_t runtime_size(uint64_t version) {
+        return version < UINT64_C(0x030C0000) ? 256u * 1024 : 1024u * 1024;
+}
+
+static int capture_waits(const struct host *h, struct capture *c) {
+        _cleanup_free_ struct lock_thread *python = calloc(c->n_threads + 1, sizeof(*python));
+        struct waits_of from = { .host = h,
+                                 .process = &c->process,
+                                 .tasks = &c->tasks,
+                                 .memory = &c->moving,
+                                 .python = python };
+
+        if (!python)
+                return -ENOMEM;
+        for (size_t i = 0; i < c->n_threads; i++) {
+                const struct python_thread *t = &c->threads[i];
+
+                if (t->task)
+                        python[from.n_python++] = (struct lock_thread){
+                                .tid = t->task->tid,
+                                .pthread = t->id.pthread,
+                                .frame = t->chain.n > 0 ? t->chain.frames[0].address : 0,
+                                .gil = t->gil
+                        };
+        }
+        if (!c->no_python) {
+                from.runtime = c->interpreter.runtime;
+                from.runtime_end = from.runtime + runtime_size(c->interpreter.version);
+        }
+        return waits_read(&from, &c->waits);
+}
+
 /* What can be had of a process whose Python is not read: none, or of a version that is refused. */
-static int capture_native_only(struct capture *c, char why[static REASON_MAX]) {
+static int capture_without_python(const struct host *h, struct capture *c, int error,
+                                  char why[static REASON_MAX]) {
         int r;
 
         (void) snprintf(c->no_python_why, sizeof(c->no_python_why), "%s", why);
         c->no_python = true;
+        c->no_python_error = error;
         r = process_tasks(&c->process, &c->tasks);
+        if (r == 0)
+                r = capture_waits(h, c);
         if (r < 0)
                 return interpreter_reason(&c->process, r, why);
         c->other_threads = c->tasks.n;
-        return capture_natives(c, why);
+        return c->with_native ? capture_natives(c, why) : 0;
 }
 
 /* After the interpreter was found. */
-static int capture_python(struct capture *c, char why[static REASON_MAX]) {
+static int capture_python(const struct host *h, struct capture *c, char why[static REASON_MAX]) {
         int r = capture_stacks(c);
 
         if (r == 0)
@@ -192,6 +230,9 @@ static int capture_python(struct capture *c, char why[static REASON_MAX]) {
         if (r < 0)
                 return interpreter_reason(&c->process, r, why);
         join_tasks(c);
+        r = capture_waits(h, c);
+        if (r < 0)
+                return interpreter_reason(&c->process, r, why);
         r = check_unchanged(c, why);
         return r == 0 && c->with_native ? capture_natives(c, why) : r;
 }
@@ -202,12 +243,12 @@ static int capture_anew(const struct host *h, pid_t pid, struct capture *c, char
         if (r < 0)
                 return r;
         r = interpreter_find(&c->process, &c->memory, &c->interpreter, why);
-        if (c->with_native && (r == -ENOENT || r == -EOPNOTSUPP || r == -EBADMSG || r == -EAGAIN))
-                return capture_native_only(c, why);
+        if (r == -ENOENT || r == -EOPNOTSUPP || r == -EBADMSG || r == -EAGAIN)
+                return capture_without_python(h, c, r, why);
         if (r < 0)
                 return r;
         c->python_found = true;
-        return capture_python(c, why);
+        return capture_python(h, c, why);
 }
 
 int capture_process(const struct host *h, pid_t pid, struct capture *c, char why[static REASON_MAX]) {
@@ -215,7 +256,7 @@ int capture_process(const struct host *h, pid_t pid, struct capture *c, char why
 
         if (c->python_found && c->process.pid == pid) {
                 clear_results(c);
-                if (capture_python(c, why) == 0)
+                if (capture_python(h, c, why) == 0)
                         return 0;
         }
         /* Another program by now, or another process: what is known of it counts for nothing. */

@@ -11,6 +11,7 @@
 #include "native.h"
 #include "process.h"
 #include "thread_walk.h"
+#include "waits.h"
 
 #define CAPTURE_RETRIES 16u /* each takes some 20 µs */
 #define CAPTURE_TRIES 20u   /* while no reading made sense, before a thread counts as not readable */
@@ -43,6 +44,8 @@ struct capture {
         char kernel_why[TASK_STACKS_WHY_MAX]; /* why the kernel's stacks are not known; "": they are */
         bool no_python;   /* only native stacks are there */
         char no_python_why[REASON_MAX];
+        int no_python_error;  /* -ENOENT: it has none; else what failed */
+        struct waits waits;
         struct native native; /* empty when it was not wanted */
         struct interpreter interpreter;
         pid_t memory_pid;     /* the source's pid lives here */

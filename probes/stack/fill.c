@@ -196,6 +196,61 @@ static int fill_native_stack(struct fill *f, const struct native_thread *n, cons
         return r;
 }
 
+/* --- Waits and sockets -------------------------------------------------------------------------------- */
+
+static int fill_waits(struct fill *f, const struct waits *from, size_t task) {
+        const struct waits_span *span = task < from->n_threads ? &from->threads[task] : NULL;
+
+        for (uint32_t i = 0; span && i < span->n; i++) {
+                const struct thread_wait *w = &from->items[span->first + i];
+                struct captured_wait to = w->w;
+                int r;
+
+                if (f->writer && !capture_writer_takes_wait(f->writer))
+                        return 0;
+                r = fill_text(f, w->text, &to.text);
+                if (r == 0)
+                        r = host_capture_add_wait(f->c, &to);
+                if (r < 0)
+                        return r == -E2BIG ? 0 : r;
+        }
+        return 0;
+}
+
+static int fill_sockets(struct fill *f, const struct sockets *from) {
+        for (size_t i = 0; i < from->n; i++) {
+                struct captured_socket to = from->items[i].s;
+                int r;
+
+                if (f->writer && !capture_writer_takes_socket(f->writer))
+                        return 0;
+                r = fill_text(f, from->items[i].local, &to.local);
+                if (r == 0)
+                        r = fill_text(f, from->items[i].remote, &to.remote);
+                if (r == 0)
+                        r = host_capture_add_socket(f->c, &to);
+                if (r < 0)
+                        return r == -E2BIG ? 0 : r;
+        }
+        return 0;
+}
+
+int fill_ends(struct fill *f, const struct ends *from) {
+        for (size_t i = 0; i < from->n; i++) {
+                struct captured_end to = from->items[i].e;
+                int r;
+
+                if (f->writer && !capture_writer_takes_end(f->writer))
+                        return 0;
+                r = fill_words(f, from->items[i].command, &to.command);
+                if (r == 0)
+                        r = host_capture_add_end(f->c, &to);
+                if (r < 0)
+                        return r == -E2BIG ? 0 : r;
+        }
+        return 0;
+}
+
 /* --- Threads ------------------------------------------------------------------------------------------- */
 
 static int fill_stack(struct fill *f, const struct native_thread *n, const struct python_thread *t,
@@ -231,15 +286,16 @@ static int fill_task(struct fill *f, const struct task *task, struct captured_th
 }
 
 /* t: NULL: it runs no Python; n: NULL: no native frames were asked for. */
-static int fill_thread(struct fill *f, const struct native_thread *n, const struct python_thread *t,
-                       const struct task *task) {
-        struct captured_thread *added, to = { .stack = STACK_NONE };
+static int fill_thread(struct fill *f, const struct capture *from, const struct native_thread *n,
+                       const struct python_thread *t, const struct task *task) {
+        struct captured_thread *added, to;
         struct thread_detail *d;
         bool joined = n && t && stack_joins(n, t);
         int r = host_capture_add_thread(f->c, &added);
 
         if (r < 0)
                 return r == -E2BIG ? 0 : r;
+        to = *added;
         r = fill_stack(f, n, t, joined, &to.stack);
         if (r == 0 && task)
                 r = fill_task(f, task, &to);
@@ -262,6 +318,8 @@ static int fill_thread(struct fill *f, const struct native_thread *n, const stru
                         r = fill_text(f, native_error(n->error), &d->native_error);
         }
         f->c->threads[f->c->n_threads - 1] = to;
+        if (r == 0 && task)
+                r = fill_waits(f, &from->waits, (size_t) (task - from->tasks.items));
         return r < 0 || !f->writer ? r : capture_writer_thread(f->writer);
 }
 
@@ -302,8 +360,12 @@ static int fill_head(struct fill *f, const struct capture *from) {
         p->other_threads = (uint32_t) from->other_threads;
         if (from->n_threads > 0 && from->threads[0].task)
                 p->state = from->threads[0].task->state;
-        else if (from->n_threads == 0 && from->native.n > 0)
+        else if (from->n_threads == 0 && from->tasks.n > 0)
                 p->state = from->tasks.items[0].state;
+        p->parent = (uint32_t) from->waits.parent;
+        p->children_gone = from->waits.children_gone;
+        p->cpu_usec = from->waits.cpu_usec;
+        p->start_ticks = from->waits.start_ticks;
         r = fill_text(f, from->command, &p->command);
         if (r == 0 && from->no_python)
                 r = fill_words(f, from->no_python_why, &p->no_python);
@@ -315,17 +377,24 @@ static int fill_head(struct fill *f, const struct capture *from) {
 int fill_process(struct fill *f, const struct capture *from) {
         int r = fill_head(f, from);
 
+        f->c->cut |= from->waits.cut;
+        if (f->writer)
+                f->writer->cut |= from->waits.cut;
+
         if (r == 0 && from->native.unwinder)
                 r = MIN(unwinder_modules(from->native.unwinder, on_module, f), 0);
+        if (r == 0)
+                r = fill_sockets(f, &from->waits.sockets);
         for (size_t i = 0; i < from->n_threads && r == 0 && takes_thread(f); i++) {
                 const struct task *task = from->threads[i].task;
 
-                r = fill_thread(f, task ? capture_native(from, task->tid) : NULL, &from->threads[i], task);
+                r = fill_thread(f, from, task ? capture_native(from, task->tid) : NULL, &from->threads[i],
+                                task);
         }
-        /* Those that run no Python are there when their native stacks are. */
-        for (size_t i = 0; i < from->native.n && i < from->tasks.n && r == 0 && takes_thread(f); i++)
+        for (size_t i = 0; i < from->tasks.n && r == 0 && takes_thread(f); i++)
                 if (!capture_runs_python(from, &from->tasks.items[i]))
-                        r = fill_thread(f, &from->native.threads[i], NULL, &from->tasks.items[i]);
+                        r = fill_thread(f, from, i < from->native.n ? &from->native.threads[i] : NULL, NULL,
+                                        &from->tasks.items[i]);
         return r;
 }
 

@@ -7,6 +7,7 @@
  */
 #include "capture.h"
 #include "capture_write.h"
+#include "ends.h"
 
 struct fill {
         struct host_capture *c; /* detailed */
@@ -19,5 +20,7 @@ struct fill {
 
 /* A process that was read. -ENOMEM. */
 int fill_process(struct fill *f, const struct capture *from);
+/* Who has the other ends, behind all processes. */
+int fill_ends(struct fill *f, const struct ends *from);
 /* One that could not be read. */
 int fill_failure(struct fill *f, pid_t pid, const char *command, const char *why);

@@ -36,6 +36,7 @@ struct program {
         struct fill fill;
         /* what was named; with the control group's and what all of them started */
         struct targets asked, targets;
+        struct ends ends; /* of what their threads wait for */
         struct capture *captures; /* with repeat: of the first CAPTURES_KEPT targets, for the next time */
         size_t failed, read;
         bool held; /* some thread is only let go by our end (native.h) */
@@ -46,6 +47,7 @@ static void program_clear(struct program *p) {
         p->task_stacks = task_stacks_close(p->task_stacks);
         targets_clear(&p->asked);
         targets_clear(&p->targets);
+        ends_clear(&p->ends);
         capture_writer_clear(&p->writer);
         for (size_t i = 0; p->captures && i < CAPTURES_KEPT; i++)
                 capture_clear(&p->captures[i]);
@@ -164,8 +166,15 @@ static int read_into(struct program *p, size_t index, struct capture *c) {
                           c->n_threads);
                 p->failed++;
         }
+        if (c->no_python && !p->native && c->no_python_error != -ENOENT) {
+                log_error("process %d: %s; only what its threads wait for is shown", (int) pid,
+                          c->no_python_why);
+                p->failed++;
+        }
         p->held = p->held || c->native.held;
-        r = fill_process(&p->fill, c);
+        r = ends_want(&p->ends, &c->waits);
+        if (r == 0)
+                r = fill_process(&p->fill, c);
         return r < 0 ? r : put_process(p);
 }
 
@@ -219,6 +228,19 @@ static int end_output(struct program *p) {
         return r;
 }
 
+/* Behind all processes: who has the other ends of what their threads wait for. */
+static int put_ends(struct program *p) {
+        int r = ends_search(&p->host, &p->ends);
+
+        if (r == 0 && p->ends.n > 0)
+                r = fill_ends(&p->fill, &p->ends);
+        p->writer.cut |= p->ends.cut;
+        if (r == 0 && p->ends.n > 0)
+                r = put_process(p);
+        ends_clear(&p->ends);
+        return r == -ENOMEM ? r : 0; /* where /proc is not to be listed, nobody is known */
+}
+
 static int run_once(struct program *p) {
         int r = find_targets(p);
 
@@ -235,6 +257,8 @@ static int run_once(struct program *p) {
                 capture_writer_share(&p->writer, p->targets.n - 1 - i);
                 r = read_target(p, i);
         }
+        if (r == 0)
+                r = put_ends(p);
         if (r == 0)
                 r = say_nothing_read(p);
         if (r < 0)

@@ -144,10 +144,10 @@ class Repeat(unittest.TestCase):
             t.process.stdin.write("exec|/bin/sleep|1000\n")
             t.process.stdin.flush()
             for _ in range(600):
-                error = captures.next().get("error", "")
-                if "no CPython interpreter" in error:
+                why = captures.next().get("no_python", "")
+                if "no CPython interpreter" in why:
                     break
-            self.assertIn("no CPython interpreter", error)
+            self.assertIn("no CPython interpreter", why)
 
     def test_ended(self):
         with Target(PYTHON, "-c", TARGET) as t, Captures(t.pid) as captures:

@@ -63,12 +63,12 @@ class Targets(unittest.TestCase):
                 group.take(a.pid)
                 group.take(b.pid, "/below")
                 group.take(other.pid)
-                self.assertEqual(self.pids("--cgroup", group.path), sorted([a.pid, b.pid]))
-                self.assertEqual(self.pids("--cgroup", group.name), sorted([a.pid, b.pid]))
+                self.assertEqual(self.pids("--cgroup", group.path), sorted([a.pid, b.pid, other.pid]))
+                self.assertEqual(self.pids("--cgroup", group.name), sorted([a.pid, b.pid, other.pid]))
                 self.assertEqual(self.pids("--cgroup", group.path + "/below", outside.pid),
                                  sorted([b.pid, outside.pid]))
                 # each once
-                self.assertEqual(self.pids("--cgroup", group.path, a.pid), sorted([a.pid, b.pid]))
+                self.assertEqual(self.pids("--cgroup", group.path, a.pid), sorted([a.pid, b.pid, other.pid]))
             finally:
                 other.kill()
 

@@ -1,4 +1,5 @@
 unit_test(stack KNOWS pystack base)
+unit_test(wait-calls KNOWS processwaits base)
 unit_test(stack-memory KNOWS pystack base)
 unit_test(stack-sink KNOWS hostcapture base LIBRARIES PkgConfig::JANSSON)
 unit_test(task-stacks KNOWS taskstacks base)

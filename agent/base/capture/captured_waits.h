@@ -13,8 +13,8 @@
 /* The value is on the wire (proto/capture.proto): append only. */
 enum wait_kind {
         WAIT_UNKNOWN,   /* it sleeps, and nothing says for what; text: why that is not known */
-        WAIT_LOCK,      /* memory: number is the futex's address in its process, or its offset in a file
-                           (space: the file's device and inode) where processes share it */
+        WAIT_LOCK,      /* memory: number is the futex's address in its process, or 1 more than its offset
+                           in a file (space: the file's device and inode) where processes share it */
         WAIT_GIL,       /* the interpreter's lock; number: the interpreter */
         WAIT_SOCKET,    /* number: inode; struct captured_socket of its process says the rest */
         WAIT_PIPE,      /* a pipe or FIFO; number: inode, space: device */
@@ -62,7 +62,7 @@ struct captured_socket {
         uint32_t unread, unsent;  /* bytes: in its receive queue; in its send queue, not sent */
         uint32_t unacknowledged;  /* segments that were sent */
         uint32_t sent_ms, received_ms; /* since data were last sent and received; SOCKET_MS_NONE */
-        uint64_t bytes_acked, bytes_received; /* since it was connected */
+        uint64_t bytes_acked, bytes_received; /* so far; who connected counts 1 more as acknowledged */
 };
 
 /* Who has an end of an object that a captured thread waits for: a captured process, or another of the host.

@@ -357,11 +357,28 @@ static void text_thread(struct render *o, const struct host_capture *c, const st
 static void put_head(struct text_sink *s, const struct stack_table *t, const struct captured_process *p) {
         sink_format(s, "process %ld %s", (long) p->pid, stack_table_text(t, p->command));
         if (p->no_python)
-                sink_format(s, " (native stacks only: %s)\n", stack_table_text(t, p->no_python));
+                sink_format(s, p->kernel_by || p->kernel_unknown ? " (native stacks only: %s)\n" : " (%s)\n",
+                            stack_table_text(t, p->no_python));
         else
                 sink_format(s, " (CPython %s)\n", stack_table_text(t, p->python));
         if (p->kernel_unknown)
                 sink_format(s, "kernel stacks: UNKNOWN: %s\n", stack_table_text(t, p->kernel_unknown));
+}
+
+/* Threads that run no Python, and of which there is nothing but that they rest, are only counted. */
+static bool is_shown(const struct host_capture *c, const struct captured_process *p, size_t index) {
+        const struct captured_thread *th = &c->threads[index];
+        const struct thread_detail *d = &c->details[index];
+
+        if (d->python || d->native || p->no_python || th->tid == 0)
+                return true;
+        for (uint32_t i = 0; i < th->n_waits; i++) {
+                const struct captured_wait *w = &c->waits[th->first_wait + i];
+
+                if (w->kind != WAIT_TIMER && (w->kind != WAIT_LOCK || w->holder_tid != 0))
+                        return true;
+        }
+        return false;
 }
 
 static void text_process(struct render *o, const struct host_capture *c, const struct stack_table *t,
@@ -376,8 +393,9 @@ static void text_process(struct render *o, const struct host_capture *c, const s
         }
         put_head(&o->sink, t, p);
         for (uint32_t i = 0; i < p->n_threads && render_has_room(o, 0); i++)
-                text_thread(o, c, t, p, p->first_thread + i);
-        if (!native && p->other_threads > 0)
+                if (is_shown(c, p, p->first_thread + i))
+                        text_thread(o, c, t, p, p->first_thread + i);
+        if (!native && !p->no_python && p->other_threads > 0)
                 sink_format(&o->sink,
                             p->other_threads == 1 ? "%ld other thread of this process runs no Python\n"
                                                   : "%ld other threads of this process run no Python\n",

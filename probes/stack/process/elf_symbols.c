@@ -141,7 +141,7 @@ static int look_at_symbol(struct memory *m, const struct tables *t, uint32_t ind
         if (r == 0)
                 r = read_mapped(m, t->names + found.st_name, name, len);
         if (r == 0 && memcmp(name, wanted->name, len) == 0 && found.st_shndx != SHN_UNDEF &&
-            ELF64_ST_TYPE(found.st_info) == STT_OBJECT)
+            (ELF64_ST_TYPE(found.st_info) == STT_OBJECT || ELF64_ST_TYPE(found.st_info) == STT_FUNC))
                 wanted->value = found.st_value;
         return r;
 }

@@ -42,10 +42,12 @@ int maps_parse_line(const char *line, size_t len, struct mapping *ret) {
             !take_maps_number(&p, end, 16, ' ', &ret->end) || end - p < 5 || p[4] != ' ')
                 return -EBADMSG;
         ret->executable = p[2] == 'x';
+        ret->shared = p[3] == 's';
         p += 5; /* "r-xp " */
         if (!take_maps_number(&p, end, 16, ' ', &ret->offset) ||
             !take_maps_number(&p, end, 16, ':', &major) || !take_maps_number(&p, end, 16, ' ', &minor))
                 return -EBADMSG;
+        ret->device = (uint32_t) (major << 20 | minor);
         ret->inode = 0;
         for (; p < end && *p >= '0' && *p <= '9'; p++)
                 ret->inode = ret->inode * 10 + (uint64_t) (*p - '0');

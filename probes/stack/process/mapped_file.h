@@ -15,7 +15,8 @@
 
 struct mapping {
         uint64_t start, end, offset, inode;
-        bool executable;
+        uint32_t device; /* major << 20 | minor */
+        bool executable, shared;
         bool deleted;             /* the path ended in " (deleted)", which is taken off */
         /* as the kernel shows it, in the mount namespace of the process; empty: no file */
         char path[MAPS_PATH_MAX];

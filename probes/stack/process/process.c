@@ -132,6 +132,7 @@ static uint64_t stat_field(const char **at, unsigned *field, unsigned wanted) {
 
 void process_stat(const struct process *p, struct process_stat *ret) {
         static const unsigned fields[] = { 26, 27, 28, 47 };
+        uint64_t user;
         char text[1024];
         const char *name, *at;
         unsigned field = 3;
@@ -141,7 +142,13 @@ void process_stat(const struct process *p, struct process_stat *ret) {
                 return;
         at = parse_stat(text, &name);
         ret->state = at ? *at : '?';
-        for (size_t i = 0; at && i < ELEMENTSOF(fields); i++)
+        if (!at)
+                return;
+        ret->parent = (pid_t) stat_field(&at, &field, 4);
+        user = stat_field(&at, &field, 14);
+        ret->cpu_ticks = user + stat_field(&at, &field, 15);
+        ret->start_ticks = stat_field(&at, &field, 22);
+        for (size_t i = 0; i < ELEMENTSOF(fields); i++)
                 ret->image[i] = stat_field(&at, &field, fields[i]);
 }
 
@@ -227,12 +234,24 @@ static const char *syscall_name(long number, char buf[static SYSCALL_NAME_MAX]) 
 
 /* --- Threads ------------------------------------------------------------------------------------------- */
 
-/* "0 0x3 0x7f… …": the number first; "running"; "-1 …": it waits in no system call (a page fault). */
+/* "0 0x3 0x7f… …": number, arguments, sp, pc; "-1 SP PC": it waits in no system call; "running". */
 static void take_call(const char *text, struct task *t) {
-        char buf[SYSCALL_NAME_MAX];
+        char buf[SYSCALL_NAME_MAX], *at;
+        struct task_call *c = &t->in;
 
-        if (text[0] >= '0' && text[0] <= '9')
-                (void) snprintf(t->call, sizeof(t->call), "%s", syscall_name(strtol(text, NULL, 10), buf));
+        c->number = strtol(text, &at, 10);
+        if (at == text) {
+                c->number = CALL_RUNNING;
+                return;
+        }
+        for (size_t i = 0; c->number >= 0 && i < ELEMENTSOF(c->arguments); i++)
+                c->arguments[i] = strtoull(at, &at, 16);
+        c->sp = strtoull(at, &at, 16);
+        c->pc = strtoull(at, &at, 16);
+        if (c->number >= 0)
+                (void) snprintf(t->call, sizeof(t->call), "%s", syscall_name(c->number, buf));
+        else
+                c->number = CALL_FAULT;
 }
 
 enum { STAT, WCHAN, SYSCALL };
@@ -283,7 +302,10 @@ static int task_read(const struct process *p, struct task *t, bool keep) {
         if (t->state != 'R' && task_file(p, t, WCHAN, keep, text, sizeof(text)) == 0 && !streq(text, "0"))
                 (void) snprintf(t->wait, sizeof(t->wait), "%.63s", text);
         text_clean(t->wait);
-        if (t->state != 'R' && task_file(p, t, SYSCALL, keep, text, sizeof(text)) == 0)
+        t->in = (struct task_call){ .number = t->state == 'R' ? CALL_RUNNING : CALL_UNKNOWN };
+        if (t->state != 'R')
+                t->in.error = task_file(p, t, SYSCALL, keep, text, sizeof(text));
+        if (t->state != 'R' && t->in.error == 0)
                 take_call(text, t);
         (void) snprintf(path, sizeof(path), "task/%d/status", (int) t->tid);
         if (p->nested && process_read(p, path, text, sizeof(text), NULL) >= 0)

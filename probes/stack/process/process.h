@@ -21,6 +21,18 @@ struct process {
 
 #define TASK_FILES 3u
 
+/* What /proc/TID/syscall says. A system call that is none: */
+#define CALL_FAULT   (-1L) /* it sleeps in the kernel and called nothing: a page fault */
+#define CALL_RUNNING (-2L)
+#define CALL_UNKNOWN (-3L) /* error says why */
+
+struct task_call {
+        long number;
+        uint64_t arguments[6];
+        uint64_t sp, pc; /* 0: not known */
+        int error;       /* 0, or -errno */
+};
+
 struct task {
         pid_t tid;     /* as /proc numbers it */
         pid_t own;     /* as the process itself numbers it */
@@ -28,6 +40,7 @@ struct task {
         char state;    /* 'R', 'S', 'D', 'T', … as in /proc/TID/stat; '?' */
         char wait[64]; /* kernel function it waits in; empty: not waiting, or not permitted to know */
         char call[32]; /* system call it is in ("read"); the same */
+        struct task_call in;
         int files[TASK_FILES]; /* stat, wchan, syscall; -1: not open */
 };
 
@@ -56,6 +69,8 @@ struct process_stat {
         /* startcode, endcode, startstack, start_brk: another program has others, but for what address
          * randomisation is switched off for; 0 where it is not permitted to know them */
         uint64_t image[4];
+        pid_t parent;
+        uint64_t cpu_ticks, start_ticks; /* user and system so far; since boot */
 };
 void process_stat(const struct process *p, struct process_stat *ret);
 bool process_stat_same_image(const struct process_stat *a, const struct process_stat *b);

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "areas.h"
+
+#include <fcntl.h>
+
+#include "grow.h"
+
+static int add_area(const struct mapping *m, void *userdata) {
+        const char *slash = strrchr(m->path, '/');
+        struct areas *a = userdata;
+        struct area *to;
+
+        if (a->n == AREAS_MAX)
+                return 1;
+        if (grow(&a->items, &a->size, a->n + 1, sizeof(*a->items)) < 0)
+                return -ENOMEM;
+        to = &a->items[a->n++];
+        *to = (struct area){ .start = m->start,
+                             .end = m->end,
+                             .offset = m->offset,
+                             .inode = m->inode,
+                             .device = m->device,
+                             .shared = m->shared,
+                             .executable = m->executable };
+        (void) snprintf(to->name, sizeof(to->name), "%.55s", slash ? slash + 1 : m->path);
+        text_clean(to->name);
+        return 0;
+}
+
+int areas_read(const struct process *p, struct areas *ret) {
+        _cleanup_close_ int fd = openat(p->dir_fd, "maps", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        bool empty;
+
+        return fd < 0 ? -errno : MIN(maps_read(fd, add_area, ret, &empty), 0);
+}
+
+void areas_clear(struct areas *a) {
+        free(a->items);
+        *a = (struct areas){ 0 };
+}
+
+/* They are in order of address. */
+const struct area *areas_find(const struct areas *a, uint64_t address) {
+        size_t low = 0, high = a->n;
+
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+
+                if (a->items[middle].end <= address)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low < a->n && a->items[low].start <= address ? &a->items[low] : NULL;
+}
+
+uint64_t areas_start(const struct areas *a, const struct area *of) {
+        const struct area *first = of;
+
+        while (first > a->items && first->offset > 0 && first[-1].inode == of->inode &&
+               first[-1].device == of->device)
+                first--;
+        return first->start;
+}
