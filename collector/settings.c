@@ -218,13 +218,8 @@ static int load_settings(const struct command_line *c, const struct options *o,
                 CONFIG_ITEM("Telemetry", "Enabled", config_parse_bool, &s->telemetry.enabled, "yes"),
                 CONFIG_ITEM("Telemetry", "Elsewhere", config_parse_url, s->telemetry.elsewhere, ""),
         };
-        static const struct config_retired retired[] = {
-                { "Collector", "RegistryLease", NULL, "use Lease= in [Control]" },
-                { 0 },
-        };
         _cleanup_(config_clear) struct config config = { .items = items,
-                                                         .n_items = ELEMENTSOF(items),
-                                                         .retired = retired };
+                                                         .n_items = ELEMENTSOF(items) };
         _cleanup_host_ struct host host = HOST_NULL;
         int r;
 

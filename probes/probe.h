@@ -123,8 +123,7 @@ const char *probe_group_title(enum probe_group g); /* "Chips", … */
 /* What a line of probes.def says of a probe beside its times. */
 #define PROBE_BLOCKS 1
 #define PROBE_ASKS_OWNERS 2
-#define PROBE_VARIES 4
-#define PROBE_ASKS_DAEMONS 8
+#define PROBE_ASKS_DAEMONS 4
 
 struct probe {
         const char *name, *summary;
@@ -135,8 +134,6 @@ struct probe {
         bool blocks;
         bool asks_owners; /* context->owners is to be filled; blocks, then, too */
         bool asks_daemons; /* context->daemons, likewise */
-        /* what it finds is a measurement of the moment: two hosts are compared by verdict only */
-        bool varies;
         /* 0, or -errno when nothing could be looked at at all (it then becomes one UNKNOWN finding). */
         int (*run)(const struct host *h, const struct probe_context *c, struct sink *s);
 };

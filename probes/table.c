@@ -12,7 +12,6 @@
                 .blocks = ((flags) & PROBE_BLOCKS) != 0,             \
                 .asks_owners = ((flags) & PROBE_ASKS_OWNERS) != 0,   \
                 .asks_daemons = ((flags) & PROBE_ASKS_DAEMONS) != 0, \
-                .varies = ((flags) & PROBE_VARIES) != 0,             \
                 .run = probe_##id,                                   \
         };
 #include "probes.def"

@@ -86,17 +86,17 @@ static void on_problem(void *userdata, unsigned line, const char *text) {
         warn_at(f->config, f->path, line, text);
 }
 
-/* Which configuration each section of any program is of, those that are gone among them. */
+/* Which configuration each section of any program is of. */
 static const struct home {
         const char *section, *name;
 } homes[] = {
         { "Authority", "authority" }, { "Remote", "authority" },
         { "Collector", "collectord" }, { "Control", "collectord" }, { "Telemetry", "collectord" },
-        { "Api", "hostd" }, { "Health", "hostd" }, { "Hook", "hostd" }, { "Hostd", "hostd" },
+        { "Api", "hostd" }, { "Health", "hostd" }, { "Hostd", "hostd" },
         { "Libtpu", "hostd" }, { "Metadata", "hostd" }, { "Registry", "hostd" }, { "StackFiles", "hostd" },
         { "Uplink", "hostd" },
         { "Identity", "identity" }, { "Network", "identity" },
-        { "Devices", "launchd" }, { "Logs", "launchd" },
+        { "Devices", "launchd" },
         { "Netcfg", "netcfg" },
         { "Path", "path" },
         { "Ctl", "tpuctl" },
@@ -148,15 +148,6 @@ static ssize_t find_item(const struct config *c, const char *section, const char
         return -ENOENT;
 }
 
-static const struct config_retired *find_retired(const struct config *c, const char *section,
-                                                 const char *key, const char *value) {
-        for (const struct config_retired *r = c->retired; r && r->section; r++)
-                if (streq(r->section, section) && (streq(r->key, key) || streq(r->key, "*")) &&
-                    (!r->value || streq(r->value, value)))
-                        return r;
-        return NULL;
-}
-
 static int set_item(struct config *c, size_t i, const char *key, const char *value, char why[static 96]) {
         const struct config_item *item = &c->items[i];
         char pair[CONFIG_LINE_MAX * 2];
@@ -171,16 +162,9 @@ static int set_item(struct config *c, size_t i, const char *key, const char *val
 static void on_item(void *userdata, unsigned line, const char *section, const char *key, const char *value) {
         struct file_state *f = userdata;
         struct config *c = f->config;
-        const struct config_retired *retired = find_retired(c, section, key, value);
         char why[96], text[512];
         ssize_t i;
 
-        if (retired) {
-                log_warning("%s:%u: %s=%s in section [%s] is gone, ignored: %s", f->path, line, key,
-                            retired->value ? retired->value : "", section, retired->instead);
-                c->warnings++;
-                return;
-        }
         i = find_item(c, section, key);
         if (i < 0) {
                 on_other(f, line, section, key);

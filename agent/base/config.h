@@ -7,7 +7,7 @@
  * where /etc masks /run masks /usr/lib for the same name (an empty file or a link to /dev/null switches it
  * off). --config FILE stands for all of them, and for those of every other program: sections of this project
  * in which the reader has no item are passed over there. Later values win. An unknown key or section, and
- * one that belongs into another file, warns with file and line, and a retired one with what took its place;
+ * one that belongs into another file, warns with file and line;
  * a bad value keeps what was there and says so. So does what lies in these folders and is not read: in
  * /etc/tpu-hostd itself what is called like a configuration or begins like one. Read through the host seam.
  */
@@ -43,15 +43,6 @@ int config_item_set(const struct config_item *item, const char *value, char why[
 int config_parse_u32_within(const char *value, uint32_t least, uint32_t most, uint32_t *dest,
                             char why[static 96]);
 
-/* A key, or one value of it, that the program once had: it sets nothing and warns with file, line and
- * words. */
-struct config_retired {
-        const char *section, *key; /* key "*": every key of the section */
-        /* the one value that went: the key itself has an item; NULL: all of them */
-        const char *value;
-        const char *instead;       /* what took its place: "use Endpoint= in [Registry]" */
-};
-
 /* What an item was last set to, and where: "/etc/tpu-hostd/hostd.conf.d/10-site.conf:3" or "default". */
 struct config_origin {
         char where[CONFIG_ORIGIN_MAX];
@@ -61,10 +52,9 @@ struct config_origin {
 struct config {
         const struct config_item *items; /* borrowed */
         size_t n_items;
-        const struct config_retired *retired; /* borrowed; NULL, or ended by a section of NULL */
         const char *shared; /* NULL, or the section in which keys that are no item are another program's */
         struct config_origin *origins; /* n_items, made by config_load, freed by config_clear */
-        unsigned warnings; /* unknown and retired keys, bad values, files not read: each was logged */
+        unsigned warnings; /* unknown keys, bad values, files not read: each was logged */
 };
 
 /*

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Metrics as text for a scraper: Prometheus' text format 0.0.4, or OpenMetrics 1.0 for who asks for it
- * (github.com/prometheus/OpenMetrics, specification/OpenMetrics.md). The writer of one answer of /metrics.
- * Who uses it brings each family once, its samples right behind it; names are checked by tests, not here.
+ * Metrics as text for a scraper: Prometheus' text format 0.0.4 (prometheus.io/docs/instrumenting,
+ * "Exposition formats"). The writer of one answer of /metrics. Who uses it brings each family once, its
+ * samples right behind it; names are checked by tests, not here.
  */
 #include "base.h"
 
@@ -11,14 +11,13 @@
 
 enum exposition_kind {
         EXPOSITION_GAUGE,
-        EXPOSITION_COUNTER, /* its samples get "_total", in 0.0.4 the family as well */
+        EXPOSITION_COUNTER, /* family and samples get "_total" */
         EXPOSITION_HISTOGRAM, /* written by exposition_histogram() alone */
-        EXPOSITION_INFO,    /* texts as labels of a 1; "_info" is added likewise; 0.0.4 calls it a gauge */
+        EXPOSITION_INFO,    /* texts as labels of a gauge of 1; "_info" is added likewise */
 };
 
 struct exposition_family {
         const char *name; /* ends with "_" and the unit, where there is one; without "_total" and "_info" */
-        const char *unit; /* "bytes", "seconds", …; NULL or "": none */
         const char *help;
         enum exposition_kind kind;
 };
@@ -28,20 +27,15 @@ struct exposition_label {
 };
 
 struct exposition {
-        bool open_metrics;
         FILE *f;
         char *text;
         size_t len;
         struct exposition_family family; /* the one whose samples come now */
 };
 
-/* What an Accept header (NULL: none) prefers: OpenMetrics 1.0 has to be named, and no less wanted than
- * text. */
-bool exposition_wants_open_metrics(const char *accept);
-/* Of the header Content-Type. */
-const char *exposition_type(bool open_metrics);
+#define EXPOSITION_TYPE "text/plain; version=0.0.4; charset=utf-8" /* of the header Content-Type */
 
-int exposition_begin(struct exposition *e, bool open_metrics);
+int exposition_begin(struct exposition *e);
 /* f: its texts are borrowed until the next family. */
 void exposition_family(struct exposition *e, const struct exposition_family *f);
 void exposition_int(struct exposition *e, const struct exposition_label *labels, size_t n, int64_t value);

@@ -461,7 +461,8 @@ void sync_client_renew(struct sync_client *c) {
 
 static int add_timer(struct sync_client *c, const char *name, sd_event_time_handler_t handler,
                      sd_event_source **ret) {
-        int r = sd_event_add_time(c->told->event, ret, CLOCK_BOOTTIME, 0, USEC_PER_MSEC, handler, c);
+        /* 1 us: at once is at once, and no sleep between an answer and the next question */
+        int r = sd_event_add_time(c->told->event, ret, CLOCK_BOOTTIME, 0, 1, handler, c);
 
         if (r >= 0)
                 r = sd_event_source_set_enabled(*ret, SD_EVENT_OFF);

@@ -25,7 +25,6 @@
 #include "orders_part.h"
 #include "path_part.h"
 #include "progress_part.h"
-#include "run_totals_part.h"
 #include "runs_part.h"
 #include "stack_files_part.h"
 #include "uplink_part.h"
@@ -42,7 +41,6 @@ static const struct part *const parts[] = {
         &metrics_part,
         &kernel_part,
         &libtpu_part,
-        &run_totals_part,
         &deaths_part,
         &runs_part,
         &progress_part,

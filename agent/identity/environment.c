@@ -279,7 +279,7 @@ static void set_one_slice(struct draft *d) {
 }
 
 /* INIT_ARGS, of several slices: the user's flags and ours for the NICs, unless the user chose NICs. */
-static uint16_t work_out_megascale(struct draft *d) {
+static void work_out_megascale(struct draft *d) {
         const char *theirs = environment_get(&d->e, "LIBTPU_INIT_ARGS"),
                    *interfaces = d->options->interfaces;
         const struct world *w = &d->world;
@@ -289,7 +289,7 @@ static uint16_t work_out_megascale(struct draft *d) {
 
         if (w->n_slices < 2) {
                 set_one_slice(d);
-                return 0;
+                return;
         }
         port = port_of_megascale(theirs, w->port, d->options->framework == FRAMEWORK_RAY);
         set_text(d, MEGASCALE_COORDINATOR, w->coordinator_reason, "%s",
@@ -303,17 +303,21 @@ static uint16_t work_out_megascale(struct draft *d) {
                                 : "the data-centre NICs of this host",
                          "%s%s--" INIT_ARG_INTERFACES "=%s,lo", theirs ? theirs : "",
                          theirs && theirs[0] ? " " : "", interfaces);
-        return port;
 }
 
-static int lint(struct draft *d, uint16_t port) {
+/* Their own flag, which is JAX's, in a run of PyTorch. */
+static int check_barrier(struct draft *d) {
         const char *args = environment_get(&d->e, "LIBTPU_INIT_ARGS");
-        char text[INIT_ARGS_LINT_MAX];
+        size_t len = 0;
+        const char *value = args ? init_args_get(args, INIT_ARG_BARRIER, &len) : NULL;
 
-        if (!args || !init_args_lint(args, d->options->interfaces, port,
-                                     d->options->framework == FRAMEWORK_TORCH_XLA, text))
+        if (!value || len != strlen("true") || strncmp(value, "true", len) != 0 ||
+            d->options->framework != FRAMEWORK_TORCH_XLA)
                 return 0;
-        return environment_complain(&d->e, "LIBTPU_INIT_ARGS", text);
+        return environment_complain(&d->e, "LIBTPU_INIT_ARGS",
+                                    "--" INIT_ARG_BARRIER
+                                    "=true is JAX's: runs of PyTorch over several hosts can hang with it, "
+                                    "say false");
 }
 
 /* --- Ray ----------------------------------------------------------------------------------------------- */
@@ -454,7 +458,6 @@ static int check_options(const struct environment_options *o, char why[static EN
 }
 
 static int build(struct draft *d) {
-        uint16_t megascale = 0;
         int r = add_user(d);
 
         if (r == 0)
@@ -473,13 +476,13 @@ static int build(struct draft *d) {
         if (r < 0)
                 return r;
         if (d->runs & TPU) {
-                megascale = work_out_megascale(d);
+                work_out_megascale(d);
                 work_out_jax(d);
         }
         if (d->options->gang)
                 work_out_run(d);
         r = d->no_memory ? -ENOMEM : add_variables(d);
-        return r == 0 && (d->runs & TPU) ? lint(d, megascale) : r;
+        return r == 0 && (d->runs & TPU) ? check_barrier(d) : r;
 }
 
 int environment_build(const struct identity *i, const struct environment_options *o, struct environment *ret,

@@ -13,7 +13,7 @@
 #include "handover.h"
 #include "journal.h"
 #include "options.h"
-#include "platform.h"
+#include "request.h"
 #include "runs.h"
 
 #define BUS_WAIT (2 * USEC_PER_SEC) /* at the start */
@@ -79,7 +79,7 @@ static int attach_units(struct launchd *l) {
         if (r < 0)
                 return r;
         runs_attach(l->runs, &unit_bus_backend, l->bus);
-        if (!platform_has_systemd(&l->host)) {
+        if (!request_has_systemd(&l->host)) {
                 log_notice("no run can be started: systemd is not the first process of this machine");
                 return 0;
         }

@@ -38,10 +38,10 @@ static void print_build(struct exposition *e) {
 }
 
 static void print_process(struct exposition *e) {
-        static const struct exposition_family cpu = { "process_cpu_seconds", "seconds",
+        static const struct exposition_family cpu = { "process_cpu_seconds",
                                                       "CPU time of the collector, user and system.",
                                                       EXPOSITION_COUNTER },
-                                              memory = { "process_resident_memory_bytes", "bytes",
+                                              memory = { "process_resident_memory_bytes",
                                                          "Resident memory of the collector.",
                                                          EXPOSITION_GAUGE };
         _cleanup_host_ struct host host = HOST_NULL;
@@ -88,27 +88,27 @@ static void print_rows(struct exposition *e, const struct row *rows, size_t n) {
         }
 }
 
-#define COUNTED(name, unit, help, value) { { name, unit, help, EXPOSITION_COUNTER }, (double) (value) }
-#define GAUGED(name, unit, help, value)  { { name, unit, help, EXPOSITION_GAUGE }, (double) (value) }
+#define COUNTED(name, help, value) { { name, help, EXPOSITION_COUNTER }, (double) (value) }
+#define GAUGED(name, help, value)  { { name, help, EXPOSITION_GAUGE }, (double) (value) }
 
 static void print_counters(struct exposition *e, const struct counters *c) {
         const struct row rows[] = {
-                COUNTED("tpu_collectord_received_bytes", "bytes", "Bytes of OTLP bodies, as they came.",
+                COUNTED("tpu_collectord_received_bytes", "Bytes of OTLP bodies, as they came.",
                         c->bytes),
-                COUNTED("tpu_collectord_points", NULL, "Metric points stored.", c->points),
-                COUNTED("tpu_collectord_events", NULL, "Log records stored, but for lines of runs.",
+                COUNTED("tpu_collectord_points", "Metric points stored.", c->points),
+                COUNTED("tpu_collectord_events", "Log records stored, but for lines of runs.",
                         c->events),
-                COUNTED("tpu_collectord_run_lines", NULL, "Lines that runs printed, stored.", c->lines),
-                COUNTED("tpu_collectord_captures", NULL, "Captures of stacks stored.", c->captures),
-                COUNTED("tpu_collectord_rejected", NULL, "Points and log records reported as rejected.",
+                COUNTED("tpu_collectord_run_lines", "Lines that runs printed, stored.", c->lines),
+                COUNTED("tpu_collectord_captures", "Captures of stacks stored.", c->captures),
+                COUNTED("tpu_collectord_rejected", "Points and log records reported as rejected.",
                         c->rejected),
-                COUNTED("tpu_collectord_refused_for_another_host", NULL,
+                COUNTED("tpu_collectord_refused_for_another_host",
                         "Calls of agents that were refused because their certificate is another host's.",
                         c->not_proved),
-                COUNTED("tpu_collectord_commits", NULL, "Transactions committed.", c->commits),
-                COUNTED("tpu_collectord_duplicates", NULL,
+                COUNTED("tpu_collectord_commits", "Transactions committed.", c->commits),
+                COUNTED("tpu_collectord_duplicates",
                         "Pushes that were stored before and answered 200.", c->duplicates),
-                COUNTED("tpu_collectord_databases_replaced", NULL,
+                COUNTED("tpu_collectord_databases_replaced",
                         "Damaged databases that were moved aside.", c->started_over),
         };
 
@@ -118,14 +118,14 @@ static void print_counters(struct exposition *e, const struct counters *c) {
 
 static void print_database(struct exposition *e, const struct store_size *size, uint64_t line_bytes) {
         const struct row rows[] = {
-                GAUGED("tpu_collectord_database_bytes", "bytes", "Size of the database file.", size->file),
-                GAUGED("tpu_collectord_database_used_bytes", "bytes",
+                GAUGED("tpu_collectord_database_bytes", "Size of the database file.", size->file),
+                GAUGED("tpu_collectord_database_used_bytes",
                        "The same without free pages, what RetainBytes= limits.", size->used),
-                GAUGED("tpu_collectord_retention_ratio", "ratio",
+                GAUGED("tpu_collectord_retention_ratio",
                        "What RetainBytes= leaves of the age of series.", size->squeeze),
-                COUNTED("tpu_collectord_damaged_rows", NULL, "Rows of series that could not be read.",
+                COUNTED("tpu_collectord_damaged_rows", "Rows of series that could not be read.",
                         size->damaged_rows),
-                GAUGED("tpu_collectord_run_line_bytes", "bytes", "Bytes of the lines of runs that are kept.",
+                GAUGED("tpu_collectord_run_line_bytes", "Bytes of the lines of runs that are kept.",
                        line_bytes),
         };
 
@@ -135,27 +135,27 @@ static void print_database(struct exposition *e, const struct store_size *size, 
 static void print_registry(struct exposition *e, struct registry *r) {
         const struct registry_counters *c = registry_counters(r);
         const struct row rows[] = {
-                GAUGED("tpu_collectord_registry_members", NULL,
+                GAUGED("tpu_collectord_registry_members",
                        "Hosts whose lease in the registry has not ended.", registry_members(r)),
-                GAUGED("tpu_collectord_registry_leads", NULL,
+                GAUGED("tpu_collectord_registry_leads",
                        "Whether this collector leads (1) or another does (0).", registry_leads(r)),
-                COUNTED("tpu_collectord_registry_elsewhere", NULL,
+                COUNTED("tpu_collectord_registry_elsewhere",
                         "Requests of hosts that came while another collector led, or none.", c->elsewhere),
-                COUNTED("tpu_collectord_registry_syncs", NULL, "Requests of hosts to the registry.",
+                COUNTED("tpu_collectord_registry_syncs", "Requests of hosts to the registry.",
                         c->syncs),
-                COUNTED("tpu_collectord_registry_answers", NULL,
+                COUNTED("tpu_collectord_registry_answers",
                         "Answers with records, or after the time to wait.", c->answers),
-                COUNTED("tpu_collectord_registry_answered_bytes", "bytes", "Bytes of these answers.",
+                COUNTED("tpu_collectord_registry_answered_bytes", "Bytes of these answers.",
                         c->answered_bytes),
-                COUNTED("tpu_collectord_registry_refused", NULL,
+                COUNTED("tpu_collectord_registry_refused",
                         "Requests that could not be understood or taken.", c->refused),
-                COUNTED("tpu_collectord_registry_leases_ended", NULL, "Hosts that fell silent.", c->expired),
-                COUNTED("tpu_collectord_registry_decisions", NULL, "Times that the planner decided.",
+                COUNTED("tpu_collectord_registry_leases_ended", "Hosts that fell silent.", c->expired),
+                COUNTED("tpu_collectord_registry_decisions", "Times that the planner decided.",
                         c->decisions),
-                COUNTED("tpu_collectord_registry_decision_seconds", "seconds",
+                COUNTED("tpu_collectord_registry_decision_seconds",
                         "Time that this took, commits included.",
                         (double) c->decided / (double) USEC_PER_SEC),
-                COUNTED("tpu_collectord_registry_failed_commits", NULL,
+                COUNTED("tpu_collectord_registry_failed_commits",
                         "Decisions that the database did not take at once.", c->failed_commits),
         };
 
@@ -176,7 +176,6 @@ static int count_hosts(const struct api *a, struct fleet_sum *ret_sum, struct st
 }
 
 void api_metrics(const struct api *a, const struct http_request *q, struct http_reply *reply) {
-        bool open_metrics = exposition_wants_open_metrics(http_header(q, "Accept"));
         struct fleet_sum sum = { .hosts = 0 };
         struct exposition e;
         struct store_size size;
@@ -185,11 +184,12 @@ void api_metrics(const struct api *a, const struct http_request *q, struct http_
         size_t len;
         int r;
 
+        (void) q;
         r = count_hosts(a, &sum, &size);
         if (r >= 0)
                 r = store_line_bytes(a->store, &lines);
         if (r >= 0)
-                r = exposition_begin(&e, open_metrics);
+                r = exposition_begin(&e);
         if (r >= 0) {
                 print_build(&e);
                 print_process(&e);
@@ -205,6 +205,6 @@ void api_metrics(const struct api *a, const struct http_request *q, struct http_
                 return;
         }
         *reply = (struct http_reply) {
-                .status = 200, .content_type = exposition_type(open_metrics), .body = text, .len = len
+                .status = 200, .content_type = EXPOSITION_TYPE, .body = text, .len = len
         };
 }

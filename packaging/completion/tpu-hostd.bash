@@ -56,7 +56,7 @@ __tpu_listed() { # VERB or nothing
 __tpu_value() {
         case $1 in
         --root | --directory | --cgroup) __tpu_files -d ;;
-        --config | --golden | --peer-report | --netns | --file) __tpu_files -f ;;
+        --config | --netns | --file) __tpu_files -f ;;
         --from)
                 __tpu_files -f
                 mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W "collector agents" -- "$cur")

@@ -69,7 +69,7 @@ int host_metrics_new(const struct host *h, struct host_metrics **ret) {
         m->cgroup_base = cgroup_base(h);
         for (size_t f = 0; f < _HOST_FILE_MAX; f++)
                 m->files[f] = SOURCE_NULL;
-        nics_init(&m->nics, h);
+        nics_init(&m->nics);
         agents_init(&m->agents, m->cgroup_base);
         runs_init(&m->runs);
         *ret = m;
@@ -81,7 +81,6 @@ struct host_metrics *host_metrics_free(struct host_metrics *m) {
                 return NULL;
         for (size_t f = 0; f < _HOST_FILE_MAX; f++)
                 source_close(&m->files[f]);
-        nics_close(&m->nics);
         agents_close(&m->agents);
         runs_close(&m->runs);
         free(m);

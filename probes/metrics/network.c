@@ -17,21 +17,9 @@ static const struct {
         { METRIC_NIC_DROPPED, 3, 11 },
 };
 
-void nics_init(struct nics_state *n, const struct host *h) {
+void nics_init(struct nics_state *n) {
         n->n = 0;
         n->bytes = -1;
-        driver_socket_open(&n->driver, h);
-}
-
-static void drop_slot(struct nics_state *n, size_t i) {
-        nic_queues_clear(&n->slots[i].queues);
-        n->slots[i] = n->slots[--n->n];
-}
-
-void nics_close(struct nics_state *n) {
-        while (n->n > 0)
-                drop_slot(n, n->n - 1);
-        driver_socket_close(&n->driver);
 }
 
 static bool has_device(const struct host *h, const char *name) {
@@ -57,7 +45,7 @@ static struct nic_slot *find_slot(struct nics_state *n, const struct host *h, co
         if (n->n == NICS_MAX)
                 return NULL;
         slot = &n->slots[n->n++];
-        *slot = (struct nic_slot){ .queues = NIC_QUEUES_NULL };
+        *slot = (struct nic_slot) { 0 };
         memcpy(slot->name, name, len);
         slot->hardware = has_device(h, slot->name);
         return slot;
@@ -138,10 +126,7 @@ void nics_look(struct nics_state *n, const struct metrics_look *l) {
         /* A name that comes back later is another NIC: what is known of it is found out anew. */
         for (size_t i = n->n; i > 0; i--)
                 if (!n->slots[i - 1].seen)
-                        drop_slot(n, i - 1);
-        for (size_t i = 0; i < n->n; i++)
-                if (n->slots[i].hardware)
-                        nic_queues_look(&n->slots[i].queues, &n->driver, n->slots[i].name, l);
+                        n->slots[i - 1] = n->slots[--n->n];
 }
 
 /* --- /proc/net/softnet_stat: a line of hexadecimal columns a CPU (Linux, net/core/net-procfs.c) --- */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What one proof found, as a value that can be printed, and of which another host reads the results:
- * `tpuctl check path --json` and the agent's /v1/path have this one shape (docs/path.md). Pure; memory
- * is the report's own.
+ * What one proof found, as a value that can be printed: `tpuctl check path --json` and the agent's /v1/path
+ * have this one shape (docs/path.md). Pure; memory is the report's own.
  */
 #include <jansson.h>
 
@@ -19,7 +18,7 @@ struct path_result {
         char nic[IF_NAMESIZE], peer[PATH_NAME_MAX]; /* peer: the name that was tried */
         union path_address from, to;
         uint32_t mtu; /* the full size: of nic */
-        struct path_view view; /* all zero: of another host */
+        struct path_view view;
         struct proof_result proof;
         size_t finding; /* its index in findings */
 };
@@ -39,17 +38,6 @@ void path_report_clear(struct path_report *r);
 
 /* New reference; NULL when out of memory. */
 json_t *path_report_to_json(const struct path_report *r);
-
-#define PATH_REPORT_BYTES_MAX (16 * 1024 * 1024)
-#define PATH_REPORT_WHY_MAX 160
-/*
- * Reads the results of a report of another host: nothing in them is believed unseen, and their findings
- * are judged anew from their numbers. Host and time are taken with control characters replaced. -EBADMSG
- * with one line in why that names the result, -E2BIG, -ENOMEM. *ret_used (may be NULL): bytes taken;
- * then something may follow, otherwise nothing but blanks.
- */
-int path_report_parse(const char *text, size_t len, struct path_report *ret, size_t *ret_used,
-                      char why[static PATH_REPORT_WHY_MAX]);
 
 /* Adds a result, for which there is room in results, and its finding. -ENOMEM, -E2BIG. */
 int path_report_add(struct path_report *report, const struct path_result *r);

@@ -261,7 +261,6 @@ int capture_process(const struct host *h, pid_t pid, struct capture *c, char why
         }
         /* Another program by now, or another process: what is known of it counts for nothing. */
         empty.with_native = c->with_native;
-        empty.with_locals = c->with_locals;
         empty.task_stacks = c->task_stacks;
         empty.task_stacks_why = c->task_stacks_why;
         empty.tasks.keep = c->tasks.keep;

@@ -7,7 +7,6 @@
  * microseconds apart, up to CAPTURE_RETRIES times, and marked as changed when no two copies agree.
  */
 #include "interpreter.h"
-#include "locals.h"
 #include "native.h"
 #include "process.h"
 #include "thread_walk.h"
@@ -23,7 +22,6 @@ struct python_thread {
         struct chain chain;      /* frames whose code could not be read have code NULL */
         bool gil;                /* held the GIL in both readings */
         bool may_run;            /* held it in one of them */
-        struct frame_locals *locals; /* of its first frames (LOCALS_FRAMES_MAX); NULL: none were read */
         bool changed;            /* no two readings were equal: the chain may be one the program never had */
         bool drifted;            /* its native stack is of another moment */
         bool noted, moves;       /* seen at two places */
@@ -37,7 +35,6 @@ struct capture {
         bool python_found;        /* it can be read again without looking for the interpreter */
         char command[PROCESS_COMMAND_MAX];
         bool with_native; /* wanted: set before capture_process() */
-        bool with_locals; /* the same */
         /* borrowed, set before, too; NULL: not to be had, task_stacks_why says why */
         struct task_stacks *task_stacks;
         const char *task_stacks_why;

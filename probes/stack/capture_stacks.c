@@ -9,17 +9,9 @@ void capture_init(struct capture *c, struct memory_source source) {
         c->names.ahead = c->moving_names.ahead = c->moving.ahead = 1;
 }
 
-static void clear_locals(struct python_thread *t) {
-        for (size_t i = 0; t->locals && i < MIN(t->chain.n, (size_t) LOCALS_FRAMES_MAX); i++)
-                frame_locals_clear(&t->locals[i]);
-        free(TAKE_PTR(t->locals));
-}
-
 void capture_drop_stacks(struct capture *c) {
-        for (size_t i = 0; i < c->n_threads; i++) {
-                clear_locals(&c->threads[i]);
+        for (size_t i = 0; i < c->n_threads; i++)
                 chain_clear(&c->threads[i].chain);
-        }
         free(TAKE_PTR(c->threads));
         c->n_threads = c->frames = 0;
 }
@@ -283,37 +275,6 @@ static int second_pass(struct capture *c) {
         return 0;
 }
 
-/* Those of one thread; none when its frames are others afterwards. */
-static int take_locals(struct capture *c, struct python_thread *t) {
-        _cleanup_(chain_clear) struct chain again = { 0 };
-        size_t n = MIN(t->chain.n, (size_t) LOCALS_FRAMES_MAX);
-        int r = 0;
-
-        t->locals = calloc(n + 1, sizeof(*t->locals));
-        if (!t->locals)
-                return -ENOMEM;
-        for (size_t i = 0; r == 0 && i < n; i++)
-                if (frame_is_shown(&t->chain.frames[i])) {
-                        r = locals_read(&c->moving, &c->interpreter, &t->chain.frames[i], &t->locals[i]);
-                        r = is_local(r) ? 0 : r;
-                }
-        memory_forget(&c->moving);
-        if (r == 0 && (walk_frames(&c->moving, &c->interpreter, t->id.state, t->limit, &again) < 0 ||
-                       !chain_equal(&t->chain, &again)))
-                clear_locals(t);
-        return r;
-}
-
-static int capture_locals(struct capture *c) {
-        int r = 0;
-
-        memory_forget(&c->moving);
-        for (size_t i = 0; r == 0 && i < c->n_threads; i++)
-                if (!c->threads[i].changed && !c->threads[i].error)
-                        r = take_locals(c, &c->threads[i]);
-        return r == -E2BIG ? 0 : r; /* so much memory is not read for them */
-}
-
 int capture_stacks(struct capture *c) {
         int r = memory_renew(&c->memory);
 
@@ -328,5 +289,5 @@ int capture_stacks(struct capture *c) {
                 capture_drop_stacks(c); /* the lists themselves changed: look again */
                 memory_forget(&c->memory);
         }
-        return r == 0 && c->with_locals ? capture_locals(c) : r;
+        return r;
 }

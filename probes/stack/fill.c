@@ -125,21 +125,6 @@ static int fill_native_frame(struct fill *f, const struct native_frame *n) {
         return r < 0 ? r : add_frame(f, &frame);
 }
 
-static int fill_locals(struct fill *f, const struct frame_locals *l) {
-        int r = 0;
-
-        for (size_t i = 0; i < l->n && r == 0 && !f->writer; i++) { /* they never travel */
-                struct captured_local local = { .frame = (uint32_t) f->n };
-
-                r = fill_text(f, l->items[i].name, &local.name);
-                if (r == 0)
-                        r = fill_text(f, l->items[i].value, &local.value);
-                if (r == 0)
-                        r = host_capture_add_local(f->c, &local);
-        }
-        return r;
-}
-
 static int fill_python_frame(struct fill *f, const struct python_thread *t, size_t i) {
         const struct python_frame *p = &t->chain.frames[i];
         struct stack_frame frame = { .kind = FRAME_PYTHON, .line = p->line > 0 ? (uint32_t) p->line : 0 };
@@ -147,8 +132,6 @@ static int fill_python_frame(struct fill *f, const struct python_thread *t, size
 
         if (r == 0)
                 r = fill_text(f, p->code ? p->code->function : "?", &frame.function);
-        if (r == 0 && t->locals && i < LOCALS_FRAMES_MAX)
-                r = fill_locals(f, &t->locals[i]);
         return r < 0 ? r : add_frame(f, &frame);
 }
 

@@ -38,7 +38,6 @@
         .frame.executing             = OF(   1,    1,    0,    0,    0,    0,    0,    4), \
         .frame.unwinding             = OF(   1,    1,    2,    0,    0,    0,    0,    0), \
         .frame.size                  = OF( 120,  120,  112,   72,   72,   72,   80,   80), \
-        .frame.locals                = OF( 360,  360,  352,   72,   72,   72,   80,   80), \
         .frame.generator_state       = OF(   0,    0,    0,    5,    5,    5,    5,    5), \
         .frame.owned_by_generator    = OF(   0,    0,    0,    1,    1,    1,    1,    1), \
         .frame.owned_by_c            = OF(   0,    0,    0,    0,    3,    3,    3,    3), \
@@ -51,11 +50,9 @@
         .code.first_traceable        = OF(NONE, NONE, NONE,  168,  176,  184,  192,  192), \
         .code.bytecode               = OF(  48,   48,   48, NONE, NONE, NONE, NONE, NONE), \
         .code.size                   = OF( 176,  176,  176,  184,  192,  200,  208,  208), \
-        .code.local_names            = OF(  72,   72,   72,   96,   96,   96,   96,   96), \
         .object.type                 = OF(   8,    8,    8,    8,    8,    8,    8,    8), \
         .object.var_size             = OF(  16,   16,   16,   16,   16,   16,   16,   16), \
         .object.bytes_data           = OF(  32,   32,   32,   32,   32,   32,   32,   32), \
-        .object.tuple_items          = OF(  24,   24,   24,   24,   24,   24,   32,   32), \
         .unicode.length              = OF(  16,   16,   16,   16,   16,   16,   16,   16), \
         .unicode.state               = OF(  32,   32,   32,   32,   32,   32,   32,   32), \
         .unicode.ascii_data          = OF(  48,   48,   48,   48,   40,   40,   40,   40), \
@@ -90,9 +87,7 @@
         .debug.bytes_data            = OF(   0,    0,    0,    0,    0,  528,  608,  704), \
         .debug.unicode_length        = OF(   0,    0,    0,    0,    0,  552,  632,  728), \
         .debug.unicode_state         = OF(   0,    0,    0,    0,    0,  544,  624,  720), \
-        .debug.unicode_ascii_data    = OF(   0,    0,    0,    0,    0,  560,  640,  736), \
-        .debug.code_local_names      = OF(   0,    0,    0,    0,    0,  328,  368,  432), \
-        .debug.tuple_items           = OF(   0,    0,    0,    0,    0,  408,  456,  552),
+        .debug.unicode_ascii_data    = OF(   0,    0,    0,    0,    0,  560,  640,  736),
 
 /* The column of a version. */
 #define OF_308(v, b, c, d, e, f, g, h) v
@@ -169,8 +164,6 @@ static const struct described all_described[] = {
         OF(unicode_length, unicode.length, OBJECT_MAX),
         OF(unicode_state, unicode.state, OBJECT_MAX),
         OF(unicode_ascii_data, unicode.ascii_data, OBJECT_MAX),
-        OF(code_local_names, code.local_names, CODE_HEAD_MAX),
-        OF(tuple_items, object.tuple_items, OBJECT_MAX),
 };
 
 static uint64_t number_at(const uint8_t *bytes, size_t at) {
@@ -216,7 +209,6 @@ int python_layout_describe(const struct python_layout *column, uint64_t py_versi
         /* Not read from there: what lies at a fixed distance from what is. */
         l.runtime.main_thread =
                 l.runtime.interpreters + column->runtime.main_thread - column->runtime.interpreters;
-        l.frame.locals = l.frame.size; /* a frame ends where they begin */
         l.code.first_traceable = l.code.size - (column->code.size - column->code.first_traceable);
         l.unicode.compact_data =
                 l.unicode.ascii_data + column->unicode.compact_data - column->unicode.ascii_data;

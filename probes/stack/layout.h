@@ -57,17 +57,15 @@ struct python_layout {
                 uint32_t owned_by_generator;   /* FRAME_OWNED_BY_GENERATOR */
                 /* from 3.12 on: an owner not below this one is the interpreter itself; 0: no such */
                 uint32_t owned_by_c;
-                uint32_t locals;     /* of the first local variable, the others behind it */
                 uint32_t tag;        /* bits of code that are no part of the address (_PyStackRef) */
                 bool stack_top_is_pointer;
         } frame;
         /* PyCodeObject; size: up to the first instruction; bytecode: to 3.10 the bytes object of it */
         struct {
                 uint32_t filename, qualname, linetable, first_line, first_traceable, bytecode, size;
-                uint32_t local_names; /* co_localsplusnames, to 3.10 co_varnames: a tuple */
         } code;
         struct { /* PyObject, PyVarObject, PyBytesObject, PyTupleObject */
-                uint32_t type, var_size, bytes_data, tuple_items;
+                uint32_t type, var_size, bytes_data;
         } object;
         struct { /* PyASCIIObject, PyCompactUnicodeObject, PyUnicodeObject */
                 uint32_t length, state, ascii_data, compact_data, data_pointer;
@@ -80,7 +78,7 @@ struct python_layout {
                         native_thread_id, frame_code, frame_previous, frame_instruction, frame_owner,
                         frame_size, code_filename, code_qualname, code_linetable, code_first_line, code_size,
                         object_type, bytes_size, bytes_data, unicode_length, unicode_state,
-                        unicode_ascii_data, code_local_names, tuple_items;
+                        unicode_ascii_data;
         } debug;
 };
 

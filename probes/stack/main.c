@@ -24,7 +24,7 @@
 
 struct program {
         struct host host;
-        bool json, capture, children, native, locals;
+        bool json, capture, children, native;
         const char *cgroup, *repeat_text, *every_text;
         unsigned repeat;
         usec_t every; /* from the start of one capture to the start of the next */
@@ -145,7 +145,6 @@ static int read_into(struct program *p, size_t index, struct capture *c) {
         int r;
 
         c->with_native = p->native;
-        c->with_locals = p->locals;
         c->task_stacks = p->task_stacks;
         c->task_stacks_why = p->task_stacks_why;
         r = capture_process(&p->host, pid, c, why);
@@ -382,9 +381,6 @@ int main(int argc, char *argv[]) {
                   NULL, &p.children },
                 { "native", NULL, "also native stacks: each thread is stopped for some ten microseconds",
                   NULL, &p.native },
-                { "locals", NULL,
-                  "also local variables, in words; what looks like a secret by its name is hidden", NULL,
-                  &p.locals },
                 { "cgroup", "DIR", "also the Python processes of this control group and those below it",
                   &p.cgroup, NULL },
                 { "repeat", "N", "capture so many times", &p.repeat_text, NULL },
@@ -392,8 +388,8 @@ int main(int argc, char *argv[]) {
         };
         struct options o = {
                 .program = "tpu-stack",
-                .synopsis = "[--json|--capture] [--children] [--native] [--locals] [--repeat N [--every "
-                            "SPAN]] PID…|--cgroup DIR",
+                .synopsis = "[--json|--capture] [--children] [--native] [--repeat N [--every SPAN]] "
+                            "PID…|--cgroup DIR",
                 .summary = "Prints the Python stacks of all threads of running processes, innermost frame "
                            "first.\n"
                            "Reads their memory only: without --native they are never stopped, traced or "
@@ -409,8 +405,8 @@ int main(int argc, char *argv[]) {
         r = options_parse(&o, argc, argv);
         if (r < 0)
                 return options_exit(r);
-        if (p.capture && (p.json || p.locals)) {
-                fputs("tpu-stack: --capture goes without --json and --locals\n", stderr);
+        if (p.capture && p.json) {
+                fputs("tpu-stack: --capture goes without --json\n", stderr);
                 return EXIT_USAGE;
         }
         if (take_repeat(&p) < 0 || take_pids(&p, argc - r, argv + r) < 0)

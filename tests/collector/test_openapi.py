@@ -104,7 +104,6 @@ class Collector(Case):
             if method == "GET" and path != "/api/v1/series":
                 self.get(path)
         registry.after_reads()
-        self.get("/metrics", headers={"Accept": "application/openmetrics-text"})
         self.get("/api/v1/series", host="h0", name="tpu.run.step.number")
         self.get("/api/v1/series", 404, host="nobody", name="m")
         self.get("/api/v1/series", 400)

@@ -61,14 +61,6 @@ class Config(unittest.TestCase):
         self.assertIn("10-devices.conf:3\nAllow = /dev/net/tun char-nvidia*\n",
                       self.run_daemon("tpu-launchd", "--show-config").stdout)
 
-    def test_logs_of_runs(self):
-        """What limited the lines of runs without systemd is gone with them, and is told."""
-        self.write("launchd", "10-logs", "[Logs]\nSize=1M\n")
-        done = self.run_daemon("tpu-launchd", "--check-config")
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("10-logs.conf:2: Size= in section [Logs] is gone, ignored: a run's lines are in the "
-                      "journal", done.stderr)
-
     def test_bad(self):
         for program, (_, name, text) in DAEMONS.items():
             with self.subTest(program):
@@ -108,24 +100,6 @@ class Config(unittest.TestCase):
                 for line, words in zip(lines, told[program]):
                     self.assertTrue(line.startswith(words), line)
                 self.assertEqual(done.returncode, 1)
-
-    def test_retired(self):
-        """What is gone says what took its place; with --config only the program warns that had it."""
-        file = self.root / "all.conf"
-        file.write_text("[Hook]\nCommand=/bin/true\n[Uplink]\nCertificateUrl=https://ca.example/1.0/sign\n")
-        gone = [f"{file}:2: Command= in section [Hook] is gone, ignored: the hook went with its brake; "
-                f"events go to Endpoint=",
-                f"{file}:4: CertificateUrl= in section [Uplink] is gone, ignored: the agent asks no "
-                f"authority; let a renewer write the files of CertFile="]
-        for program, (folder, _, _) in DAEMONS.items():
-            with self.subTest(program):
-                done = subprocess.run([BUILD / folder / program, "--root", self.root, "--config", file,
-                                       "--check-config"], capture_output=True, text=True,
-                                      timeout=60, check=False)
-                self.assertEqual([words in done.stderr for words in gone], [program == "tpu-hostd"] * 2,
-                                 done.stderr)
-                if program == "tpu-hostd":
-                    self.assertEqual(done.returncode, 1)
 
     def test_one_file_for_all(self):
         """--config FILE stands for the files of every program: nobody warns of another's sections,

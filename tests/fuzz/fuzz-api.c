@@ -45,7 +45,6 @@ static void on_request(const struct http_request *r, struct http_reply *ret, voi
         (void) userdata;
         assert(r->method && r->path && !r->caller->remote && r->len <= 4096 && (r->len == 0 || r->body));
         assert(!(r->too_large || r->no_room) || r->len == 0);
-        (void) exposition_wants_open_metrics(http_header(r, "Accept"));
         q.routed = &routed;
         if (!routes_find(&table, r, &routed, allow)) {
                 routes_refuse(&table, r, allow, ret);

@@ -57,7 +57,6 @@ static void fuzz_memory(struct image *image, unsigned which) {
         struct elf_answer elf;
 
         capture_init(&c, (struct memory_source) { image_readv, image, NULL });
-        c.with_locals = true;
         c.interpreter.runtime = BASE;
         c.interpreter.types = (struct python_types) { 7, 0, 9 };
         c.interpreter.version = 0x030000F0 | (uint64_t) minors[which] << 16;

@@ -32,13 +32,8 @@ def of_the_tpu_runtime():
 
 def of_the_network():
     """What nobody sends where there are only files: no kernel to watch, no run's connections."""
-    return (chapter("The network of runs") | chapter("The network, as the kernel's programs saw it")
-            | of_watches()) - {"tpu.net.left_out"}
-
-
-def of_watches():
-    """What nobody sends unless BPF programs watched a run, or one of its processes died."""
-    return chapter("Runs, as the kernel's programs saw them")
+    return (chapter("The network of runs")
+            | chapter("The network, as the kernel's programs saw it")) - {"tpu.net.left_out"}
 
 
 def undocumented(points):

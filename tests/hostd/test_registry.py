@@ -471,20 +471,7 @@ class WithoutOne(WithRegistry):
         self.assertEqual(self.state(h)["kind"], "none")
         self.assertIsNone(self.check(h, "enroll.registry"))
 
-    def test_what_the_configuration_said_before(self):
-        """Kind=etcd is said to be over, with file and line, and the collectors are asked; too many of
-        them are refused."""
-        r = self.registry()
-        h = self.hostd(r, Kind="etcd", start=False, alone=True)
-        done = subprocess.run([h.binary, "--root", h.root, "--config", h.config, "--show-config"],
-                              capture_output=True, text=True, timeout=60, check=False)
-        line = next(i for i, text in enumerate(h.config.read_text().splitlines(), 1) if text == "Kind=etcd")
-        self.assertRegex(done.stderr,
-                         rf"{h.config}:{line}: .*collectors speak to etcd now, with Store=etcd in "
-                         rf"\[Control\] of collectord.conf")
-        h.start()
-        self.until(h, "member")
-        self.assertEqual(self.state(h)["kind"], "collector")
+    def test_too_many_collectors(self):
         h = self.hostd(Kind="collector", Endpoint=",".join(f"http://127.0.0.1:{i}" for i in range(1, 6)),
                        start=False)
         done = subprocess.run([h.binary, "--root", h.root, "--config", h.config, "--show-config"],

@@ -40,9 +40,8 @@ next_batch()
 FOLDER = os.environ.get("TPU_HOSTD_DEBS")
 HZ = os.sysconf("SC_CLK_TCK")
 GROUP = "/sys/fs/cgroup/tpu.slice/tpu-run.slice/tpu-run-train.slice"
-# What this kind of host does not have: swap, drivers that count by queue, control groups that account for
-# memory.
-ABSENT = {"system.paging.usage", "tpu.nic.queue.imbalance", "tpu.agent.memory.usage",
+# What this kind of host does not have: swap, control groups that account for memory.
+ABSENT = {"system.paging.usage", "tpu.agent.memory.usage",
           "tpu.run.cpu.throttled_time", "tpu.run.memory.usage", "tpu.run.memory.part", "tpu.run.oom_kills",
           "tpu.run.tasks", "tpu.run.disk.io",
           "tpu.run.memory.major_faults", "tpu.run.memory.refaults", "tpu.run.memory.direct_reclaim"}

@@ -128,7 +128,7 @@ class Completion(Shell):
         self.assertEqual(self.complete("tpuctl", "run", "--user", "roo"), {"root"})
         (self.root / "good.json").touch()
         (self.root / "goods").mkdir()
-        self.assertEqual(self.complete("tpuctl", "check", "--golden", "go"), {"good.json", "goods"})
+        self.assertEqual(self.complete("tpuctl", "check", "--config", "go"), {"good.json", "goods"})
         self.assertEqual(self.complete("tpuctl", "run", "--directory", "go"), {"goods"})
 
     def test_command(self):
@@ -160,7 +160,7 @@ class Completion(Shell):
 class OtherShells(Shell):
     """zsh and fish answer as bash does: the same lines, through their own files."""
     QUESTIONS = (("tpuctl", "st"), ("tpuctl", "run", "--framework", ""), ("tpuctl", "run", "--framework=j"),
-                 ("tpuctl", "check", "--golden", "go"), ("tpuctl", "check", "ni"), ("tpu-netcfg", "--re"),
+                 ("tpuctl", "check", "--config", "go"), ("tpuctl", "check", "ni"), ("tpu-netcfg", "--re"),
                  ("tpu-stack", "--na"), ("tpuctl", "nonsense", ""))
 
     def answers(self, words, *command):

@@ -130,7 +130,6 @@ static void frame(void) {
         PUT(unwinding, FRAME_UNWINDING);
 #endif
         PUT(size, offsetof(PyFrameObject, f_blockstack)); /* what is read of it */
-        PUT(locals, offsetof(PyFrameObject, f_localsplus));
 }
 #else
 static void frame(void) {
@@ -158,7 +157,6 @@ static void frame(void) {
         NONE(state);
         PUT(owner, offsetof(_PyInterpreterFrame, owner));
         PUT(size, offsetof(_PyInterpreterFrame, localsplus));
-        PUT(locals, offsetof(_PyInterpreterFrame, localsplus));
         PUT(generator_state, offsetof(PyGenObject, gi_iframe) - offsetof(PyGenObject, gi_frame_state));
         PUT(owned_by_generator, FRAME_OWNED_BY_GENERATOR);
         PUT(executing, FRAME_EXECUTING);
@@ -182,12 +180,10 @@ static void code(void) {
         PUT(first_traceable, offsetof(PyCodeObject, _co_firsttraceable));
         NONE(bytecode);
         PUT(size, offsetof(PyCodeObject, co_code_adaptive));
-        PUT(local_names, offsetof(PyCodeObject, co_localsplusnames));
 #else
         NONE(first_traceable);
         PUT(bytecode, offsetof(PyCodeObject, co_code));
         PUT(size, sizeof(PyCodeObject));
-        PUT(local_names, offsetof(PyCodeObject, co_varnames));
 #endif
 }
 
@@ -195,7 +191,6 @@ static void objects(void) {
         PUT(type, offsetof(PyObject, ob_type));
         PUT(var_size, offsetof(PyVarObject, ob_size));
         PUT(bytes_data, offsetof(PyBytesObject, ob_sval));
-        PUT(tuple_items, offsetof(PyTupleObject, ob_item));
 }
 
 static void unicode(void) {
@@ -239,8 +234,6 @@ static void debug(void) {
         DEBUG(unicode_length, unicode_object.length);
         DEBUG(unicode_state, unicode_object.state);
         DEBUG(unicode_ascii_data, unicode_object.asciiobject_size);
-        DEBUG(code_local_names, code_object.localsplusnames);
-        DEBUG(tuple_items, tuple_object.ob_item);
 }
 #endif
 

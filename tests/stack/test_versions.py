@@ -13,7 +13,6 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import pythons  # noqa: E402
-import test_locals  # noqa: E402
 import test_stack  # noqa: E402
 from test_native import WAITING, settled  # noqa: E402
 from test_stack import frames_of, python_target, stacks_of  # noqa: E402
@@ -99,7 +98,7 @@ def load_tests(loader, _tests, _pattern):
     for name, command in found.items():
         for base, test in ((test_stack.Blocked, "test_every_thread_is_as_it_says"),
                            (test_stack.Running, "test_every_chain_is_possible_or_marked"),
-                           (Places, None), (test_locals.Locals, None)):
+                           (Places, None)):
             label = "%s_%s" % (base.__name__, re.sub(r"\W", "_", name.strip("/")))
             case = type(label, (base,), {"python": command, "__module__": __name__, "__qualname__": label})
             suite.addTests([case(test)] if test else loader.loadTestsFromTestCase(case))

@@ -18,7 +18,7 @@ PARTS = ("**You see**", "**It means**", "**Do now.**", "**Do later.**")
 # What is asked at night: page, heading, and words of the answer that stand below it.
 QUESTIONS = (
     ("My run makes no steps. Which host is it?", "on-call.md", "hang", "tpuctl diagnose SLICE"),
-    ("Steps take twice as long since noon. Why?", "on-call.md", "slow", "--golden good.json"),
+    ("Steps take twice as long since noon. Why?", "on-call.md", "slow", "tpuctl check >good.txt"),
     ("The loss is NaN. Is it the hardware?", "on-call.md", "nan", "machine checks"),
     ("Exit code 137. Who killed it?", "on-call.md", "oom", "tpu.run.killed_by"),
     ("A spot VM is taken away. What becomes of the run?", "on-call.md", "preempted",

@@ -1,3 +1,2 @@
 unit_test(ctl KNOWS base ctl)
-unit_test(peer-agents KNOWS base ctl)
 unit_test(run-lines KNOWS base ctl)

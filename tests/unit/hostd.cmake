@@ -1,6 +1,5 @@
 unit_test(container-log KNOWS runs)
 unit_test(hostd-api KNOWS base apipart uplinkpart runs)
-unit_test(run-totals KNOWS base watchpart bpfsets metrics LIBRARIES PkgConfig::JANSSON m)
 unit_test(watch-json KNOWS base watchpart bpfsets metrics LIBRARIES PkgConfig::JANSSON m)
 unit_test(hostd-checks KNOWS base checkspart)
 unit_test(hostd-events KNOWS base hostd)

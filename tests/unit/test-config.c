@@ -213,35 +213,6 @@ static void test_given_file(void) {
         config_clear(&c);
 }
 
-static void test_retired_keys_say_what_took_their_place(void) {
-        static const struct config_retired retired[] = {
-                { "Hostd", "Url", NULL, "use Endpoint=" },
-                { "Hostd", "MetricsInterval", "never", "use Observe=yes" },
-                { "Old", "*", NULL, "the journal has it" },
-                { 0 },
-        };
-        _cleanup_scratch_ struct scratch s = scratch_new();
-        struct config_item items[4];
-        struct config c;
-        struct values v;
-
-        load(&c, items, &v, s.path, NULL);
-        c.retired = retired;
-        scratch_write(&s, "etc/tpu-hostd/hostd.conf.d/a.conf",
-                      "[Hostd]\nUrl=http://a\nMetricsInterval=never\nMetricsInterval=20s\n[Old]\nAny=1\n");
-        load_logged(&c, s.path, "hostd", NULL);
-        ASSERT_EQ(v.interval, 20 * USEC_PER_SEC); /* the value went, the key did not */
-        ASSERT_EQ(n_logged, 3);
-        ASSERT_STREQ(logged[0], "/etc/tpu-hostd/hostd.conf.d/a.conf:2: Url= in section [Hostd] is gone, "
-                                "ignored: use Endpoint=");
-        ASSERT_STREQ(logged[1], "/etc/tpu-hostd/hostd.conf.d/a.conf:3: MetricsInterval=never in section "
-                                "[Hostd] is gone, ignored: "
-                                "use Observe=yes");
-        ASSERT_STREQ(logged[2], "/etc/tpu-hostd/hostd.conf.d/a.conf:6: Any= in section [Old] is gone, "
-                                "ignored: the journal has it");
-        config_clear(&c);
-}
-
 static void test_values(void) {
         char why[96];
         uint64_t u;
@@ -342,5 +313,4 @@ static void test_texts(void) {
 
 TEST_MAIN(test_drop_ins_and_origins, test_the_main_file, test_bad_content_keeps_defaults,
           test_sections_of_other_files, test_files_that_are_not_read, test_given_file,
-          test_retired_keys_say_what_took_their_place,
           test_values, test_bounds, test_words, test_texts)

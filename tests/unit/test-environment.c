@@ -302,46 +302,29 @@ static void test_ports(void) {
         }
 }
 
-static void test_lint(void) {
-        static const struct {
-                const char *args, *wanted;
-        } t[] = {
-                { "", "" },
-                { "  --a --b=c\t--d= ", "" },
-                { "--a --a", "--a is given twice" },
-                { "--a=1 -a=1", "--a is given twice" },
-                { "a=1", "'a=1' is no flag: flags begin with --" },
-                { "-- --=x",
-                  "'--' is no flag: flags begin with --; '--=x' is no flag: flags begin with --" },
-                { "--megascale_debug_port=x", "--megascale_debug_port is no port" },
-                { "--megascale_debug_port=9915",
-                  "--megascale_debug_port=9915 is the port of Multislice (MEGASCALE_PORT)" },
-                { "--megascale_debug_port=8471",
-                  "--megascale_debug_port=8471 is the port of libtpu's mesh" },
-                { "--megascale_grpc_interface_prefixes=eth,lo", "" },
-                { "--megascale_grpc_interface_prefixes=eth2,lo",
-                  "no NIC of this host is named 'eth2…': it has eth0,eth1" },
-                { "--xla_tpu_use_enhanced_launch_barrier=false --xla_tpu_use_enhanced_launch_barrier_x=true",
-                  "" },
-                { "--xla_tpu_use_enhanced_launch_barrier=true",
-                  "--xla_tpu_use_enhanced_launch_barrier=true is JAX's: runs of PyTorch over several hosts "
-                  "can hang with "
-                  "it, say false" },
-        };
-        char buf[INIT_ARGS_LINT_MAX], many[4096] = "";
+static void test_init_args_get(void) {
         size_t len = 0;
 
-        for (size_t k = 0; k < ELEMENTSOF(t); k++) {
-                ASSERT_EQ(init_args_lint(t[k].args, "eth0,eth1", 9915, true, buf), t[k].wanted[0] != '\0');
-                ASSERT_STREQ(buf, t[k].wanted);
-        }
-        for (size_t k = 0; k < 500; k++)
-                memcpy(many + 2 * k, "x ", 2);
-        ASSERT_TRUE(init_args_lint(many, NULL, 0, false, buf) && strlen(buf) < sizeof(buf));
-        /* JAX's own */
-        ASSERT_FALSE(init_args_lint("--xla_tpu_use_enhanced_launch_barrier=true", NULL, 0, false, buf));
         ASSERT_TRUE(init_args_get("--ab=1 --a=2 --a=3", "a", &len) && len == 1);
         ASSERT_TRUE(init_args_get("--ab=1", "a", &len) == NULL);
+}
+
+/* JAX's own flag: two runs of PyTorch wait for each other with it. */
+static void test_barrier(void) {
+        static const char *const user[] = {
+                "LIBTPU_INIT_ARGS=--a=1 --xla_tpu_use_enhanced_launch_barrier=true"
+        };
+        _cleanup_identity_ struct identity i = IDENTITY_NULL;
+        _cleanup_environment_ struct environment xla = ENVIRONMENT_NULL, jax = ENVIRONMENT_NULL;
+        struct environment_options o = { .framework = FRAMEWORK_TORCH_XLA, .user = user, .n_user = 1 };
+        char why[256];
+
+        make_slice(&i);
+        ASSERT_OK(environment_build(&i, &o, &xla, why));
+        ASSERT_TRUE(strstr(get(&xla, "LIBTPU_INIT_ARGS")->conflict, "is JAX's"));
+        o.framework = FRAMEWORK_JAX;
+        ASSERT_OK(environment_build(&i, &o, &jax, why));
+        ASSERT_TRUE(get(&jax, "LIBTPU_INIT_ARGS")->conflict == NULL);
 }
 
 static void test_json(void) {
@@ -365,4 +348,4 @@ static void test_json(void) {
 
 TEST_MAIN(test_plain, test_jax, test_half_of_two_slices, test_jax_needs_all, test_users_values_stand,
           test_coordinator_of_the_user, test_hostile_assignments,
-          test_frameworks, test_torch_xla, test_ray, test_ports, test_lint, test_json)
+          test_frameworks, test_torch_xla, test_ray, test_ports, test_init_args_get, test_barrier, test_json)

@@ -6,7 +6,6 @@
 #include "cgroup_files.h"
 #include "system.h"
 #include "host_metrics.h"
-#include "nic_queues.h"
 #include "scratch.h"
 
 #define MACHINE FIXTURES "/machine-metrics"
@@ -192,10 +191,9 @@ static void machine(void) {
         for (enum metric_id id = 0; id < _METRIC_MAX; id++) {
                 char name[80];
 
-                if (id == METRIC_NIC_IMBALANCE || id == METRIC_KERNEL_FAULTS ||
-                    id == METRIC_KERNEL_LOG_LOST ||
+                if (id == METRIC_KERNEL_FAULTS || id == METRIC_KERNEL_LOG_LOST ||
                     id == METRIC_KERNEL_LOG_READABLE)
-                        continue; /* of the real machine only: queues() and test-kernel-log.c */
+                        continue; /* of the real machine only: test-kernel-log.c */
                 if (startswith(metric_def(id)->name, "tpu.net."))
                         continue; /* of its runs' sockets: test-flows.c */
                 if (id >= METRIC_NIC_UP && id <= METRIC_LOGS_SIZE)
@@ -204,8 +202,6 @@ static void machine(void) {
                         /* tpu-hostd of itself: hostd/test_hostd.py, hostd/test_progress.py,
                          * wire/test_fields.py */
                         continue;
-                if (id >= METRIC_RUN_WATCH_TIME && id <= METRIC_RUN_DEATHS)
-                        continue; /* by BPF programs: test-run-totals.c */
                 (void) snprintf(name, sizeof(name), "%s{", metric_def(id)->name);
                 if (!strstr(all.text, name) && !strstr(run.text, name))
                         test_fail(__FILE__, __LINE__, "%s is never measured", metric_def(id)->name);
@@ -223,7 +219,7 @@ static void nothing_is_allocated(void) {
         ASSERT_OK(host_metrics_new(&h, &folder));
         ASSERT_OK(host_metrics_new(&here, &real));
         ASSERT_TRUE(allocations > 0); /* they are counted */
-        host_metrics_look(real, 1, &k.sink); /* learns the queues of the NICs */
+        host_metrics_look(real, 1, &k.sink);
         before = allocations;
         for (unsigned i = 0; i < 20; i++) {
                 host_metrics_look(real, 1, &k.sink);
@@ -415,30 +411,4 @@ static void nics_come_and_go(void) {
         ASSERT_TRUE(strstr(look(m, &k), "{v") == NULL);
 }
 
-static void queues(void) {
-        static const struct {
-                const char *name;
-                int direction; /* -1: none */
-        } names[] = {
-                { "rx_bytes[0]", QUEUE_RECEIVE }, { "tx_bytes[15]", QUEUE_TRANSMIT },
-                { "rx_queue_3_bytes", QUEUE_RECEIVE }, { "tx3_bytes", QUEUE_TRANSMIT },
-                { "rx_q-12_bytes", QUEUE_RECEIVE }, { "rx_bytes", -1 },
-                { "rx_bytes[]", -1 }, { "rx_bytes[1]x", -1 },
-                { "rx_header_bytes[1]", -1 }, { "tx_queue_3_packets", -1 },
-                { "r", -1 }, { "", -1 },
-        };
-        const uint64_t even[] = { 1 << 24, 1 << 24 }, one[] = { 0, 1 << 26, 0, 0 }, little[] = { 1, 0 };
-        enum queue_direction d;
-
-        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
-                ASSERT_EQ(queue_bytes_name(names[i].name, &d), names[i].direction >= 0);
-                if (names[i].direction >= 0)
-                        ASSERT_EQ((int) d, names[i].direction);
-        }
-        ASSERT_TRUE(fabs(queue_imbalance(even, 2) - 1) < 1e-9);
-        ASSERT_TRUE(fabs(queue_imbalance(one, 4) - 4) < 1e-9);
-        ASSERT_TRUE(fabs(queue_imbalance(little, 2)) < 1e-9);
-        ASSERT_TRUE(fabs(queue_imbalance(NULL, 0)) < 1e-9);
-}
-
-TEST_MAIN(machine, nothing_is_allocated, garbage, pure, long_files, run_again, nics_come_and_go, queues)
+TEST_MAIN(machine, nothing_is_allocated, garbage, pure, long_files, run_again, nics_come_and_go)

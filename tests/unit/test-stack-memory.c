@@ -300,7 +300,6 @@ static void test_image_random(void) {
                 i->seed = random_next(&seed);
                 i->moves = round / 8 % 2;
                 break_image(i, &seed, changes);
-                c.with_locals = round % 3 == 0;
                 (void) capture_image_of(i, nth_layout(round), &c);
                 ASSERT_TRUE(c.n_threads <= WALK_THREADS_MAX && c.frames <= WALK_FRAMES_TOTAL_MAX);
                 frames += c.frames;

@@ -194,10 +194,9 @@ class Fixture(unittest.TestCase):
             self.assertRegex(m.description, r"^[A-Z0-9].*[^.\s]$", m.name)
         table = documented.table()
         self.assertEqual({n: s for n, s in sent.items() if s != {table.get(n)}}, {})
-        # A folder has no kernel log and no driver that counts by queue: the former is in Real below, the
-        # latter in the unit tests.
+        # A folder has no kernel log: that is in Real below.
         self.assertEqual(set(table) - set(sent),
-                         {"tpu.kernel.faults", "tpu.kernel.log.lost", "tpu.nic.queue.imbalance"}
+                         {"tpu.kernel.faults", "tpu.kernel.log.lost"}
                          | documented.of_the_tpu_runtime() | documented.of_the_network())
 
     def test_sums_and_gauges(self):

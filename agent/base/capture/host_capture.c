@@ -17,7 +17,6 @@ void host_capture_clear(struct host_capture *c) {
         free(c->cores);
         free(c->findings);
         free(c->details);
-        free(c->locals);
         free(c->modules);
         free(c->waits);
         free(c->sockets);
@@ -52,7 +51,7 @@ int host_capture_add_thread(struct host_capture *c, struct captured_thread **ret
         if (r < 0)
                 return r;
         if (c->detailed)
-                c->details[c->n_threads] = (struct thread_detail){ .first_local = (uint32_t) c->n_locals };
+                c->details[c->n_threads] = (struct thread_detail){ 0 };
         *ret = &c->threads[c->n_threads++];
         **ret = (struct captured_thread){ .stack = STACK_NONE, .first_wait = (uint32_t) c->n_waits };
         c->processes[c->n_processes - 1].n_threads++;
@@ -85,17 +84,6 @@ int host_capture_add_finding(struct host_capture *c, struct captured_finding **r
 
 usec_t host_capture_lateness(const struct host_capture *c) {
         return c->wanted > 0 && c->taken > c->wanted ? c->taken - c->wanted : 0;
-}
-
-int host_capture_add_local(struct host_capture *c, const struct captured_local *l) {
-        int r = grow(&c->locals, &c->locals_size, c->n_locals + 1, sizeof(*c->locals));
-
-        assert(c->detailed && c->n_threads > 0);
-        if (r < 0)
-                return r;
-        c->locals[c->n_locals++] = *l;
-        c->details[c->n_threads - 1].n_locals++;
-        return 0;
 }
 
 int host_capture_add_module(struct host_capture *c, const struct captured_module *m) {
@@ -149,7 +137,7 @@ int host_capture_add_end(struct host_capture *c, const struct captured_end *e) {
 }
 
 void host_capture_empty(struct host_capture *c) {
-        c->n_processes = c->n_threads = c->n_locals = c->n_modules = 0;
+        c->n_processes = c->n_threads = c->n_modules = 0;
         c->n_waits = c->n_sockets = c->n_ends = 0;
 }
 

@@ -40,15 +40,10 @@ struct captured_thread {
 struct thread_detail {
         uint32_t interpreter;
         uint32_t python_error, native_error; /* strings: why there are no such frames; "": there are */
-        uint32_t first_local, n_locals;
         uint64_t pause_ns;       /* how long it was stopped */
         bool python, python_cut; /* it runs Python; of its Python frames the outermost are missing */
         bool native, native_cut; /* native frames were asked for; likewise */
         bool merged;             /* Python frames stand where the interpreter ran them */
-};
-struct captured_local {
-        uint32_t frame; /* of its thread's stack, the innermost is 0 */
-        uint32_t name, value;
 };
 struct captured_module { /* a file of native frames */
         uint32_t path, build_id; /* strings */
@@ -108,13 +103,12 @@ struct host_capture {
         struct captured_core *cores;
         struct captured_finding *findings;
         struct thread_detail *details; /* one for each thread; NULL where it is not detailed */
-        struct captured_local *locals;
         struct captured_module *modules;
         struct captured_wait *waits;
         struct captured_socket *sockets;
         struct captured_end *ends;
-        size_t n_processes, n_threads, n_cores, n_findings, n_locals, n_modules, n_waits, n_sockets, n_ends;
-        size_t processes_size, threads_size, cores_size, findings_size, details_size, locals_size,
+        size_t n_processes, n_threads, n_cores, n_findings, n_modules, n_waits, n_sockets, n_ends;
+        size_t processes_size, threads_size, cores_size, findings_size, details_size,
                 modules_size, waits_size, sockets_size, ends_size;
 };
 void host_capture_init(struct host_capture *c);
@@ -127,8 +121,7 @@ int host_capture_add_process(struct host_capture *c, struct captured_process **r
 int host_capture_add_thread(struct host_capture *c, struct captured_thread **ret);
 int host_capture_add_core(struct host_capture *c, struct captured_core **ret);
 int host_capture_add_finding(struct host_capture *c, struct captured_finding **ret);
-/* Of the thread and the process added last. */
-int host_capture_add_local(struct host_capture *c, const struct captured_local *l);
+/* Of the process added last. */
 int host_capture_add_module(struct host_capture *c, const struct captured_module *m);
 /* What the thread added last waits for. */
 int host_capture_add_wait(struct host_capture *c, const struct captured_wait *w);

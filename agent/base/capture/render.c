@@ -51,24 +51,6 @@ static void put_known(struct text_sink *s, const struct stack_table *t, const ch
                 put_text(s, key, stack_table_text(t, string));
 }
 
-static void put_json_locals(struct text_sink *s, const struct host_capture *c, const struct stack_table *t,
-                       const struct thread_detail *d, uint32_t frame) {
-        bool any = false;
-
-        for (uint32_t i = d->first_local; i < d->first_local + d->n_locals; i++) {
-                const char *name = stack_table_text(t, c->locals[i].name);
-
-                if (c->locals[i].frame != frame)
-                        continue;
-                sink_text(s, any ? "," : ",\"locals\":{");
-                sink_json(s, name, strlen(name));
-                put_text(s, ":", stack_table_text(t, c->locals[i].value));
-                any = true;
-        }
-        if (any)
-                sink_text(s, "}");
-}
-
 /* "function" is "" when it has no name; "address" then tells it: it is the same wherever the file is mapped.
  */
 static void put_json_native(struct text_sink *to, const struct stack_frame *f, const char *module,
@@ -100,22 +82,14 @@ static void put_json_frame(struct text_sink *s, const struct stack_table *t, con
         }
 }
 
-static size_t frame_bytes(const struct host_capture *c, const struct stack_table *t,
-                          const struct thread_detail *d, const struct stack_frame *f, uint32_t frame) {
-        size_t n = FRAME_BYTES + json_bytes(stack_table_text(t, f->file)) +
-                   json_bytes(stack_table_text(t, f->function));
-
-        for (uint32_t i = d->first_local; i < d->first_local + d->n_locals; i++)
-                if (c->locals[i].frame == frame)
-                        n += FRAME_BYTES + json_bytes(stack_table_text(t, c->locals[i].name)) +
-                             json_bytes(stack_table_text(t, c->locals[i].value));
-        return n;
+static size_t frame_bytes(const struct stack_table *t, const struct stack_frame *f) {
+        return FRAME_BYTES + json_bytes(stack_table_text(t, f->file)) +
+               json_bytes(stack_table_text(t, f->function));
 }
 
 static void put_frames(struct render *o, const struct host_capture *c, const struct stack_table *t,
                        size_t index) {
         const struct captured_thread *th = &c->threads[index];
-        const struct thread_detail *d = &c->details[index];
         const uint32_t *frames = th->stack == STACK_NONE ? NULL : stack_table_frames(t, th->stack);
         uint32_t n = frames ? t->stacks[th->stack].n : 0;
 
@@ -123,11 +97,10 @@ static void put_frames(struct render *o, const struct host_capture *c, const str
         for (uint32_t i = 0; i < n; i++) { /* innermost first */
                 const struct stack_frame *f = &t->frames[frames[n - 1 - i]];
 
-                if (!render_has_room(o, frame_bytes(c, t, d, f, i)))
+                if (!render_has_room(o, frame_bytes(t, f)))
                         break;
                 sink_text(&o->sink, i > 0 ? "," : "");
                 put_json_frame(&o->sink, t, f);
-                put_json_locals(&o->sink, c, t, d, i);
                 sink_text(&o->sink, "}");
         }
         sink_text(&o->sink, "]");
@@ -318,14 +291,6 @@ static void put_python_end(struct text_sink *s, const struct stack_table *t,
                 sink_text(s, "  (no Python frame)\n");
 }
 
-static void put_locals(struct render *o, const struct host_capture *c, const struct stack_table *t,
-                       const struct thread_detail *d, uint32_t frame) {
-        for (uint32_t i = d->first_local; i < d->first_local + d->n_locals && render_has_room(o, 0); i++)
-                if (c->locals[i].frame == frame)
-                        sink_format(&o->sink, "    %s = %s\n", stack_table_text(t, c->locals[i].name),
-                                    stack_table_text(t, c->locals[i].value));
-}
-
 static void text_thread(struct render *o, const struct host_capture *c, const struct stack_table *t,
                         const struct captured_process *p, size_t index) {
         const struct captured_thread *th = &c->threads[index];
@@ -346,7 +311,6 @@ static void text_thread(struct render *o, const struct host_capture *c, const st
                                   "  Python, of another moment or not to be matched with the above:\n");
                 }
                 put_frame(&o->sink, t, f);
-                put_locals(o, c, t, d, i);
         }
         if (!apart || shown == 0)
                 put_native_end(&o->sink, t, d);

@@ -7,6 +7,7 @@
 
 /* Of Debian and Ubuntu. */
 #define SYSTEM_AUTHORITIES "/etc/ssl/certs/ca-certificates.crt"
+#define SLACK_MAX (2500 * USEC_PER_MSEC)
 
 /* --- Why TLS ended ------------------------------------------------------------------------------------- */
 
@@ -204,12 +205,23 @@ static int on_now(sd_event_source *source, void *userdata) {
         return 0;
 }
 
+/*
+ * How much later a limit may be noticed: libcurl's timers of seconds are limits, and most exchanges end
+ * before. Its limit for connecting stays set although the connection is there. Of a held request that alone
+ * would be a wakeup each time.
+ */
+static usec_t slack(usec_t timeout) {
+        return timeout < USEC_PER_SEC ? USEC_PER_MSEC : MIN(timeout / 2, SLACK_MAX);
+}
+
 /* At once is at once: no timer has to be set, and nobody sleeps until it goes off. */
 static int timer_changed(CURLM *multi, long timeout_ms, void *userdata) {
         struct http_loop *l = userdata;
         int r = sd_event_source_set_enabled(l->now, timeout_ms == 0 ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
 
         (void) multi;
+        if (r >= 0 && timeout_ms > 0)
+                r = sd_event_source_set_time_accuracy(l->timer, slack((usec_t) timeout_ms * USEC_PER_MSEC));
         if (r < 0)
                 return -1;
         if (timeout_ms <= 0)

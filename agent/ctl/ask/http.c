@@ -42,16 +42,6 @@ static size_t take_body(char *data, size_t size, size_t n, void *userdata) {
 
 #define SET(option, value) (r = r == CURLE_OK ? curl_easy_setopt(curl, option, value) : r)
 
-/* What we announce bounds what the other side sends, too. */
-static int limit_segments(void *userdata, curl_socket_t fd, curlsocktype purpose) {
-        const unsigned *segment = userdata;
-        const int bytes = (int) *segment;
-
-        (void) purpose;
-        return setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &bytes, sizeof(bytes)) < 0 ? CURL_SOCKOPT_ERROR :
-                                                                                   CURL_SOCKOPT_OK;
-}
-
 /* What http_loop.h leaves to the owner. */
 static CURLcode set_request(CURL *curl, const struct http_question *q, struct body *b,
                             struct curl_slist *headers) {
@@ -66,10 +56,6 @@ static CURLcode set_request(CURL *curl, const struct http_question *q, struct bo
                 SET(CURLOPT_SSLCERT, q->certificate);
         if (q->key && *q->key)
                 SET(CURLOPT_SSLKEY, q->key);
-        if (q->segment > 0) {
-                SET(CURLOPT_SOCKOPTFUNCTION, limit_segments);
-                SET(CURLOPT_SOCKOPTDATA, (void *) (uintptr_t) &q->segment);
-        }
         if (q->unix_socket)
                 SET(CURLOPT_UNIX_SOCKET_PATH, q->unix_socket);
         if (q->method) {

@@ -21,7 +21,6 @@ struct http_question {
         const char *body; /* JSON that goes with it; NULL: none */
         usec_t timeout;
         bool follows;     /* 307 leads elsewhere, once: to where https is spoken, or from where it was not */
-        unsigned segment; /* TCP payload of one packet, to and fro; 0: what the kernel finds right */
 };
 
 /*

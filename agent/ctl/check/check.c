@@ -1,30 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tpuctl check: every probe, here and now, without any daemon and without root. */
-#include <poll.h>
-#include <signal.h>
-#include <sys/signalfd.h>
-#include <time.h>
-
 #include "answer.h"
 #include "check_look.h"
 #include "check_path.h"
-#include "golden.h"
 #include "identity.h"
 #include "intent.h"
 #include "report.h"
 #include "verb_words.h"
-
-#define WATCH_INTERVAL (5 * USEC_PER_SEC)
 
 struct request {
         const struct options *options;
         const char *name; /* as given: "nic", "nic.mtu"; NULL: all */
         const struct probe *one;
         const char *only;
-        bool json, watch;
+        bool json;
         bool problems; /* what is OK is only counted */
         bool agent; /* what tpu-hostd says is asked for by name */
-        struct finding_list *golden; /* NULL: none */
 };
 
 #define IDENTITY_CHECK "identity" /* who this host is: no probe, but a check like the others */
@@ -137,41 +128,20 @@ static int print_text(const struct request *q, const struct seen *seen) {
         return r;
 }
 
-static int print_difference(const struct host *h, const struct request *q, const struct seen *seen) {
-        _cleanup_finding_list_ struct finding_list differences = FINDING_LIST_NULL;
-        int r;
-
-        r = golden_compare(q->golden, &seen->all, q->name, &differences);
-        if (r == 0)
-                r = q->json ? print_json(h, finding_list_worst(&differences), &differences)
-                            : report_print_text(stdout, &differences);
-        if (r == 0 && !q->json)
-                printf("%s%zu of %zu checks differ%s from the golden report\n",
-                       differences.n > 0 ? "\n" : "", differences.n, seen->all.n,
-                       differences.n == 1 ? "s" : "");
-        return r < 0 ? r : verdict_exit_code(finding_list_worst(&differences));
-}
-
 /* The exit code. */
 static int print_report(const struct host *h, const struct request *q, const struct seen *seen) {
         enum verdict worst = q->agent ? finding_list_worst(&seen->all) : check_agent_worst(&seen->all);
-        int r, code;
+        _cleanup_finding_list_ struct finding_list problems = FINDING_LIST_NULL;
+        int r;
 
-        if (q->golden)
-                r = code = print_difference(h, q, seen);
-        else {
-                _cleanup_finding_list_ struct finding_list problems = FINDING_LIST_NULL;
-
-                r = q->json && q->problems ? take_problems(&seen->all, &problems) : 0;
-                if (r == 0)
-                        r = q->json ? print_json(h, worst, q->problems ? &problems : &seen->all)
-                                    : print_text(q, seen);
-                if (!q->json)
-                        print_orders(q->options->root);
-                code = seen->all.n == 0 ? EXIT_NO_ANSWER : verdict_exit_code(worst);
-        }
+        r = q->json && q->problems ? take_problems(&seen->all, &problems) : 0;
+        if (r == 0)
+                r = q->json ? print_json(h, worst, q->problems ? &problems : &seen->all)
+                            : print_text(q, seen);
+        if (!q->json)
+                print_orders(q->options->root);
         if (r >= 0 && !seen->incomplete)
-                return code;
+                return seen->all.n == 0 ? EXIT_NO_ANSWER : verdict_exit_code(worst);
         fprintf(stderr, "tpuctl check: the report is not complete: %s\n",
                 r < 0 ? strerror(-r) : "more findings than fit");
         return EXIT_NO_ANSWER;
@@ -192,7 +162,7 @@ static bool is_only_without(const struct look *look, const struct request *q, co
                             struct seen *ret) {
         struct look tpu = *look;
 
-        if (q->name || q->golden || !look->context->intent || !look->context->intent->no_tpu ||
+        if (q->name || !look->context->intent || !look->context->intent->no_tpu ||
             identity_get(i, IDENTITY_SLICE_NAME))
                 return false;
         tpu.one = probe_find("tpu");
@@ -204,9 +174,8 @@ static bool is_only_without(const struct look *look, const struct request *q, co
         return false;
 }
 
-/* What is wanted is read again each time: --watch shows what an edit does. False: there is no more to look
- * at. */
-static bool look_at_host(const struct host *h, const struct request *q, bool again, struct seen *ret) {
+/* False: there is no more to look at. */
+static bool look_at_host(const struct host *h, const struct request *q, struct seen *ret) {
         struct look look;
         _cleanup_identity_ struct identity identity = IDENTITY_NULL;
         struct probe_context context = { 0 };
@@ -214,11 +183,11 @@ static bool look_at_host(const struct host *h, const struct request *q, bool aga
         int r;
 
         r = intent_load(h, q->options->config, &intent);
-        if (r < 0 && !again)
+        if (r < 0)
                 fprintf(stderr, "tpuctl check: no network profile can be read: %s\n", strerror(-r));
         if (r == 0) {
                 context.intent = &intent;
-                if (intent.profile_note[0] && !intent.no_tpu && !again)
+                if (intent.profile_note[0] && !intent.no_tpu)
                         fprintf(stderr, "tpuctl check: %s\n", intent.profile_note);
         }
         if (identity_load(h, q->options->config, &identity) == 0) {
@@ -237,17 +206,15 @@ static bool look_at_host(const struct host *h, const struct request *q, bool aga
         return true;
 }
 
-static int look_once(const struct host *h, const struct request *q, bool again) {
+static int look_once(const struct host *h, const struct request *q) {
         _cleanup_seen_ struct seen seen = { 0 };
-
-        bool more = q->agent || look_at_host(h, q, again, &seen);
+        bool more = q->agent || look_at_host(h, q, &seen);
 
         /* Of all of them; or of the daemons alone, what only tpu-hostd knows of its own disk. */
         bool disk = q->one && streq(q->one->name, "daemon");
-        const char *only = q->agent    ? q->only
-                           : q->golden ? CHECK_AGENT
-                           : disk      ? (q->only ? q->only : "daemon.disk")
-                                       : q->only;
+        const char *only = q->agent ? q->only
+                           : disk   ? (q->only ? q->only : "daemon.disk")
+                                    : q->only;
 
         if (q->agent || (more && (!q->name || disk) && !hostd_is_silent(&seen)))
                 check_agent(q->options->root, only, q->agent, &seen);
@@ -257,41 +224,7 @@ static int look_once(const struct host *h, const struct request *q, bool again) 
                         "%.*s\n",
                         q->only, (int) strcspn(q->only, startswith(q->only, CHECK_AGENT) ? "_" : "."),
                         q->only);
-        if (q->watch && !q->json) {
-                char now[CLOCK_TEXT_MAX];
-
-                printf("%s%s: every %u s, Ctrl-C ends\n\n",
-                       isatty(STDOUT_FILENO) ? "\033[H\033[2J"
-                       : again               ? "\n"
-                                             : "",
-                       clock_text(host_now_real(h), now), (unsigned) (WATCH_INTERVAL / USEC_PER_SEC));
-        }
         return print_report(h, q, &seen);
-}
-
-/* Ctrl-C and SIGTERM end it; the exit code is the last look's. */
-static int watch_host(const struct host *h, const struct request *q) {
-        _cleanup_close_ int fd = -1;
-        sigset_t ends;
-        int code, r;
-
-        (void) sigemptyset(&ends);
-        (void) sigaddset(&ends, SIGINT);
-        (void) sigaddset(&ends, SIGTERM);
-        if (sigprocmask(SIG_BLOCK, &ends, NULL) < 0 || (fd = signalfd(-1, &ends, SFD_CLOEXEC)) < 0) {
-                fprintf(stderr, "tpuctl check: --watch: signals cannot be watched: %s\n", strerror(errno));
-                return EXIT_NO_ANSWER;
-        }
-        for (bool again = false;; again = true) {
-                struct pollfd p = { .fd = fd, .events = POLLIN };
-
-                code = look_once(h, q, again);
-                if (fflush(stdout) == EOF)
-                        return code; /* nobody reads any more */
-                r = poll(&p, 1, (int) (WATCH_INTERVAL / USEC_PER_MSEC));
-                if (r > 0 || (r < 0 && errno != EINTR))
-                        return code;
-        }
 }
 
 static int check_host(const struct request *q, const char *probe) {
@@ -307,53 +240,34 @@ static int check_host(const struct request *q, const char *probe) {
         }
         if (probe)
                 return check_serve(&h, probe);
-        return q->watch ? watch_host(&h, q) : look_once(&h, q, false);
+        return look_once(&h, q);
 }
 
 /* 1: the path proof is meant; 0: it is not; -EINVAL after saying what does not go together. */
-static int is_path(const char *name, const struct check_path_request *paths, bool others) {
+static int is_path(const char *name, const char *peers, bool others) {
         bool path = name && (streq(name, "path") || streq(name, "path.mtu"));
 
         if (path && others)
-                fputs("tpuctl check: 'path' takes none of --golden, --problems and --watch\n", stderr);
-        else if (!path && (paths->peers || paths->peer_report))
-                fputs("tpuctl check: --peer and --peer-report belong to 'tpuctl check path'\n", stderr);
+                fputs("tpuctl check: 'path' goes without --problems\n", stderr);
+        else if (!path && peers)
+                fputs("tpuctl check: --peer belongs to 'tpuctl check path'\n", stderr);
         else
                 return path;
         return -EINVAL;
 }
 
-static int load_golden(const char *path, struct finding_list *ret) {
-        char why[GOLDEN_WHY_MAX];
-        int r = golden_load(path, ret, why);
-
-        if (r < 0)
-                fprintf(stderr,
-                        "tpuctl check: --golden '%s': %s\nMake one on a good host: tpuctl check --json "
-                        ">FILE\n",
-                        path, why);
-        return r;
-}
-
 int verb_check(const struct ctl *c, int argc, char *argv[]) {
-        _cleanup_finding_list_ struct finding_list wanted = FINDING_LIST_NULL;
-        const char *golden = NULL, *probe = NULL;
-        struct check_path_request paths = { 0 };
+        const char *peers = NULL, *probe = NULL;
         struct request q = { 0 };
         const struct option_def defs[] = {
                 { "json", NULL, "print JSON", NULL, &q.json },
                 { "problems", NULL, "show only what is not OK", NULL, &q.problems },
-                { "watch", NULL, "again every 5 s, until Ctrl-C", NULL, &q.watch },
-                { "golden", "FILE", "show differences to a good host's saved --json only", &golden, NULL },
-                { "peer", "A,B", "check path: these hosts, or NIC=ADDRESS", &paths.peers, NULL },
-                { "peer-report", "FILE", "check path: the peers' saved --json, which shows the direction",
-                  &paths.peer_report, NULL },
+                { "peer", "A,B", "check path: these hosts, or NIC=ADDRESS", &peers, NULL },
                 { "probe", "NAME", "run one probe, print its lines and exit (for tpuctl itself)", &probe,
                   NULL },
         };
         struct options o = { .program = "tpuctl check",
-                             .synopsis = "[NAME] [--problems] [--json] [--watch] [--golden FILE] "
-                                         "[--peer A,B] [--peer-report FILE]",
+                             .synopsis = "[NAME] [--problems] [--json] [--peer A,B]",
                              .defs = defs,
                              .n_defs = ELEMENTSOF(defs),
                              .summary = "Looks at this host now, without any daemon and without root. NAME "
@@ -370,21 +284,13 @@ int verb_check(const struct ctl *c, int argc, char *argv[]) {
         if (r < 0)
                 return options_exit(r);
         name = w.n > 0 ? w.items[0] : NULL;
-        r = is_path(name, &paths, golden || q.watch || q.problems);
+        r = is_path(name, peers, q.problems);
         if (r < 0)
                 return EXIT_USAGE;
-        paths.json = q.json;
         if (r > 0)
-                return check_path(&o, &paths);
+                return check_path(&o, peers, q.json);
         q.options = &o;
-        if (golden && q.problems) {
-                fputs("tpuctl check: --golden shows differences alone, without --problems\n", stderr);
-                return EXIT_USAGE;
-        }
         if (select_probe(name, &q) < 0)
                 return EXIT_REFUSED; /* as any unknown name */
-        if (golden && load_golden(golden, &wanted) < 0)
-                return EXIT_USAGE;
-        q.golden = golden ? &wanted : NULL;
         return check_host(&q, probe);
 }

@@ -211,11 +211,7 @@ int device_settings_load(const struct host *h, const char *config, FILE *show, s
                 CONFIG_ITEM("Adopt", "Adopt", config_parse_bool, &s.adopt, "yes"),
                 CONFIG_ITEM("Adopt", "Ignore", config_parse_string255, &s.adopt_ignore, ""),
         };
-        static const struct config_retired retired[] = {
-                { "Logs", "*", NULL, "a run's lines are in the journal, which journald.conf(5) limits" },
-                { 0 },
-        };
-        struct config c = { .items = items, .n_items = ELEMENTSOF(items), .retired = retired };
+        struct config c = { .items = items, .n_items = ELEMENTSOF(items) };
         int r;
 
         r = config_load(&c, h, "launchd", config);

@@ -10,7 +10,6 @@
 #include "environment.h"
 #include "log.h"
 #include "paths.h"
-#include "platform.h"
 #include "request_world.h"
 #include "secret.h"
 #include "io.h"
@@ -204,6 +203,12 @@ static int add_settings(const struct host *h, const char *config, Run__Spec *s, 
         return r < 0 ? problem_set(p, -E2BIG, "name less; see: tpu-launchd --show-config", "%s", why) : 0;
 }
 
+bool request_has_systemd(const struct host *h) {
+        _cleanup_close_ int fd = host_open_file(h, "/run/systemd/system", O_PATH | O_DIRECTORY);
+
+        return fd >= 0;
+}
+
 void request_result_clear(struct request_result *r) {
         r->kept = kept_run_free(r->kept);
         r->conflicts = strings_free(r->conflicts);
@@ -223,9 +228,13 @@ int request_begin(const struct host *h, const char *identity_config, const Local
                 return r;
         if (!kept)
                 return problem_no_memory(p);
-        r = platform_check(h, h->real_root ? getenv("KUBERNETES_SERVICE_HOST") : NULL, p);
-        if (r >= 0)
-                r = request_take_spec(q, kept, p);
+        if (!request_has_systemd(h))
+                return problem_set(p, -EOPNOTSUPP,
+                                   "start it on a machine that systemd has booted; in a container: start "
+                                   "the container on the TPU VM with tpuctl run",
+                                   "runs are not started where systemd is not the first process: each run "
+                                   "is a service of systemd's");
+        r = request_take_spec(q, kept, p);
         if (r < 0)
                 return r;
         kept->remote = w->caller.remote;

@@ -16,6 +16,8 @@ struct request_result {
         char **conflicts; /* "NAME: yours 'x' kept, ours would be 'y'", NULL-terminated */
 };
 
+/* Whether systemd is the first process: without it no run is started. */
+bool request_has_systemd(const struct host *h);
 /* What is asked for by the table of keys, and by which intent: pure. p: what is wrong, then with a remedy.
  */
 int request_take_spec(const Local__RunRequest *q, struct kept_run *kept, struct problem *p);

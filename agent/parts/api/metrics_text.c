@@ -64,7 +64,7 @@ static void name_what_is_counted(const struct sample *m, char buf[static METRIC_
         underscore(buf);
 }
 
-int metric_name(const struct sample *m, char buf[static METRIC_NAME_MAX], const char **ret_unit) {
+int metric_name(const struct sample *m, char buf[static METRIC_NAME_MAX]) {
         const char *unit = unit_name(m), *name = m->name;
         size_t len;
 
@@ -80,7 +80,6 @@ int metric_name(const struct sample *m, char buf[static METRIC_NAME_MAX], const 
                 name_what_is_counted(m, buf);
         if (unit[0] && !ends_with(buf, unit))
                 (void) snprintf(buf + len, METRIC_NAME_MAX - len, "_%s", unit);
-        *ret_unit = unit;
         return 0;
 }
 
@@ -133,7 +132,7 @@ static void print_samples(struct exposition *e, const struct sample_slot **sorte
                 struct exposition_family f = { .name = name };
 
                 if (!family || !streq(family, m->name)) {
-                        if (metric_name(m, name, &f.unit) < 0)
+                        if (metric_name(m, name) < 0)
                                 continue; /* names are our own: a test holds them */
                         f.help = m->description ? m->description : m->name;
                         f.kind = kind_of(m->kind);
@@ -144,7 +143,7 @@ static void print_samples(struct exposition *e, const struct sample_slot **sorte
         }
 }
 
-/* OpenMetrics wants the family "target" before all others. */
+/* The family "target" stands before all others. */
 static void print_about(struct exposition *e, const struct metrics_about *about) {
         const struct exposition_family target = { .name = "target",
                                                   .help = "The host that these numbers are of",
@@ -165,8 +164,8 @@ static void print_about(struct exposition *e, const struct metrics_about *about)
         exposition_int(e, &version, 1, 1);
 }
 
-int metrics_text(const struct sample_store *s, const struct metrics_about *about, bool open_metrics,
-                 char **ret, size_t *ret_len) {
+int metrics_text(const struct sample_store *s, const struct metrics_about *about, char **ret,
+                 size_t *ret_len) {
         _cleanup_free_ const struct sample_slot **sorted = NULL;
         struct exposition e;
         int r;
@@ -177,7 +176,7 @@ int metrics_text(const struct sample_store *s, const struct metrics_about *about
         for (size_t i = 0; i < s->n; i++)
                 sorted[i] = &s->slots[i];
         qsort(sorted, s->n, sizeof(*sorted), by_name);
-        r = exposition_begin(&e, open_metrics);
+        r = exposition_begin(&e);
         if (r < 0)
                 return r;
         print_about(&e, about);

@@ -14,8 +14,8 @@
 #define METRIC_NAME_MAX 128
 #define METRICS_LABELS_MAX 8
 
-/* The family of a sample: without "_total". *ret_unit is static. -ENAMETOOLONG. */
-int metric_name(const struct sample *m, char buf[static METRIC_NAME_MAX], const char **ret_unit);
+/* The family of a sample: without "_total". -ENAMETOOLONG. */
+int metric_name(const struct sample *m, char buf[static METRIC_NAME_MAX]);
 
 struct metrics_about {
         const char *version;
@@ -23,5 +23,5 @@ struct metrics_about {
         struct exposition_label target[METRICS_LABELS_MAX];
 };
 /* *ret is malloc'ed. */
-int metrics_text(const struct sample_store *s, const struct metrics_about *about, bool open_metrics,
-                 char **ret, size_t *ret_len);
+int metrics_text(const struct sample_store *s, const struct metrics_about *about, char **ret,
+                 size_t *ret_len);

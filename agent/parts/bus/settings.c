@@ -158,22 +158,6 @@ static void check_api(const struct settings_api *a, struct config *c) {
         c->warnings++;
 }
 
-#define RENEWED_FILES \
-        "the agent asks no authority; let a renewer write the files of CertFile= and KeyFile=, which are " \
-        "read when they change"
-static const struct config_retired retired[] = {
-        { "Hook", "*", NULL,
-          "the hook went with its brake; events go to Endpoint= (OTLP) and into the journal, and alert "
-          "rules "
-          "there call what acts" },
-        { "Registry", "Kind", "etcd",
-          "collectors speak to etcd now, with Store=etcd in [Control] of collectord.conf" },
-        { "Uplink", "CertificateUrl", NULL, RENEWED_FILES },
-        { "Uplink", "CertificateAudience", NULL, RENEWED_FILES },
-        { "Uplink", "CertificateFile", NULL, RENEWED_FILES },
-        { 0 },
-};
-
 static const char *const compressions[] = { "none", "gzip", NULL };
 
 int settings_load(struct settings *s, struct settings_source *source, const struct host *h,
@@ -248,7 +232,7 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
         _Static_assert(ELEMENTSOF(table) == SETTINGS_ITEMS, "SETTINGS_ITEMS counts the table");
         memcpy(source->items, table, sizeof(table));
         source->config =
-                (struct config) { .items = source->items, .n_items = SETTINGS_ITEMS, .retired = retired };
+                (struct config) { .items = source->items, .n_items = SETTINGS_ITEMS };
         r = config_load(&source->config, h, "hostd", config_file);
         if (r >= 0)
                 check_api(&s->api, &source->config);

@@ -5,7 +5,6 @@
 #include "deaths_figures.h"
 #include "log.h"
 #include "ring_reader.h"
-#include "run_totals_part.h"
 
 #define SET "deaths"
 #define BATCH 512u
@@ -106,7 +105,6 @@ static void take_record(const void *data, size_t len, void *userdata) {
 
         if (run[0] == '\0')
                 return;
-        run_totals_died(d->bus, run, e);
         report_death(d, e, run);
 }
 

@@ -2,8 +2,7 @@
 #pragma once
 /*
  * The part that sees who ended the processes of runs: the event tpu.run.killed_by, and the text about a run
- * that ended. The BPF set "deaths" reports it; without that set nothing is seen. It stands behind the part
- * "run-totals", which counts the deaths.
+ * that ended. The BPF set "deaths" reports it; without that set nothing is seen.
  */
 #include "deaths.h"
 #include "part.h"

@@ -15,14 +15,6 @@ _Static_assert(ELEMENTSOF(operations) == IO_OPERATIONS, "a name an operation");
 static const char *const calls[] = { "open", "read", "write", "sync", "close" };
 _Static_assert(ELEMENTSOF(calls) == IO_CALLS, "a name a call");
 
-const char *watch_operation_name(size_t operation) {
-        return operation < IO_OPERATIONS ? operations[operation] : "";
-}
-
-const char *watch_call_name(size_t call) {
-        return call < IO_CALLS ? calls[call] : "";
-}
-
 /* --- Two looks ----------------------------------------------------------------------------------------- */
 
 static json_t *seconds_json(int64_t from, int64_t to, double unit) {
@@ -112,7 +104,8 @@ static json_t *text_json(const char *text, size_t size) {
         return json_string(copy);
 }
 
-void sched_sum(const struct sched_figures *f, struct sched_shard *ret) {
+/* All shards together. */
+static void sched_sum(const struct sched_figures *f, struct sched_shard *ret) {
         __u64 *sum = (__u64 *) (void *) ret;
 
         *ret = (struct sched_shard){ .delays = 0 };

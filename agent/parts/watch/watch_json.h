@@ -18,12 +18,6 @@ json_t *watch_json_storage(const struct run_look *from, const struct run_look *t
 json_t *watch_json_sched(const struct sched_figures *f);
 json_t *watch_json_io(const struct io_figures *f);
 
-/* "read", "sync", …; of enum io_operation and enum io_call. */
-const char *watch_operation_name(size_t operation);
-const char *watch_call_name(size_t call);
-/* All shards together. */
-void sched_sum(const struct sched_figures *f, struct sched_shard *ret);
-
 /* One sentence for people on call, of so many seconds; empty: nothing stands out. Returns buf. */
 #define WATCH_SENTENCE_MAX 160u /* as struct finding has room */
 /* f: NULL: no programs watched. */

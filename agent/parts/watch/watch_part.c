@@ -11,7 +11,6 @@
 #include "cpu_nodes.h"
 #include "log.h"
 #include "metrics_part.h"
-#include "run_totals_part.h"
 #include "watch_json.h"
 
 #define SECONDS_MAX 30u
@@ -20,12 +19,10 @@
 #define LOOK_SPAN (1 * USEC_PER_SEC) /* between two looks, unless something is watched */
 #define CALLS_MAX 8u                 /* that wait; others are asked to come again */
 
+enum watch_kind { WATCH_SCHED, WATCH_IO, _WATCH_KIND_MAX };
+
 struct watch_state {
         struct bus *bus;
-        struct {
-                char run[64];
-                usec_t began; /* boot clock */
-        } now[_WATCH_KIND_MAX];
         struct round *round; /* NULL: none is in progress */
 };
 
@@ -81,7 +78,7 @@ static int order_watch(const struct bus *b, struct bpf_sets *s, enum watch_kind 
 }
 
 /* group: inode of the run's control group. -EBUSY, -EPERM, -ENOENT or another -errno, and why. */
-static int begin_watch(struct watch_state *w, enum watch_kind kind, const char *run, uint64_t group,
+static int begin_watch(const struct watch_state *w, enum watch_kind kind, uint64_t group,
                        char why[static WHY_MAX]) {
         struct bpf_sets *s = bpf_sets_of(w->bus);
         int r;
@@ -99,8 +96,6 @@ static int begin_watch(struct watch_state *w, enum watch_kind kind, const char *
                 return refuse_watch(r, reason_of(s, sets[kind]), why);
         if (r < 0)
                 return refuse_watch(r, strerror(-r), why);
-        w->now[kind].began = host_now(w->bus->host);
-        (void) snprintf(w->now[kind].run, sizeof(w->now[kind].run), "%s", run);
         return 0;
 }
 
@@ -114,18 +109,11 @@ static const struct io_figures *io_seen(const struct bus *b) {
 }
 
 /* The figures stay as they are. Its caller began it, and ends it once. */
-static void end_watch(struct watch_state *w, enum watch_kind kind) {
-        usec_t span = host_now(w->bus->host) - w->now[kind].began;
-        const struct sched_figures *sched = sched_seen(w->bus);
-        const struct io_figures *io = io_seen(w->bus);
+static void end_watch(const struct watch_state *w, enum watch_kind kind) {
         struct bpf_sets *s = bpf_sets_of(w->bus);
 
         assert(bpf_sets_watched(s, sets[kind]));
         bpf_sets_unwatch(s, sets[kind]);
-        if (kind == WATCH_SCHED && sched)
-                run_totals_watched_sched(w->bus, w->now[kind].run, sched, span);
-        if (kind == WATCH_IO && io)
-                run_totals_watched_io(w->bus, w->now[kind].run, io, span);
 }
 
 /* --- GET /v1/sched and /v1/io -------------------------------------------------------------------------- */
@@ -183,7 +171,7 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {
 
         (void) source;
         (void) usec;
-        if (c->watching) { /* it ends first: the answer is what its metrics say */
+        if (c->watching) { /* it ends first: its figures stay as they are then */
                 end_watch(state_of(b), c->kind);
                 c->watching = false;
                 c->watched = true;
@@ -227,7 +215,7 @@ static bool watch_is_refused(struct bus *b, const struct http_request *r, enum w
 static void watch_for_call(struct watch_call *c, uint64_t seconds) {
         char result[128];
 
-        c->watching = begin_watch(state_of(c->late.bus), c->kind, c->run, c->before.group, c->refused) >= 0;
+        c->watching = begin_watch(state_of(c->late.bus), c->kind, c->before.group, c->refused) >= 0;
         (void) snprintf(result, sizeof(result),
                         c->watching ? "run %s is watched for %u s" : "run %s cannot be watched", c->run,
                         (unsigned) seconds);
@@ -326,7 +314,7 @@ static void begin_round(struct watch_state *s, const char *run) {
                 return;
         }
         for (enum watch_kind k = 0; k < _WATCH_KIND_MAX; k++) {
-                w->watching[k] = begin_watch(s, k, run, w->look.group, why) >= 0;
+                w->watching[k] = begin_watch(s, k, w->look.group, why) >= 0;
                 if (!w->watching[k])
                         log_debug("run %s is not watched: %s", run, why);
         }

@@ -3,8 +3,7 @@
 /*
  * The part that watches one run for seconds with the BPF sets "sched" and "io": they are attached while
  * somebody asks (GET /v1/sched, GET /v1/io) or a run is suspected, then detached. Each set watches one run
- * at a time. The figures are the watch's own: all were zero when it began. When it ends they become the
- * run's metrics (run_totals_part.h).
+ * at a time. The figures are the watch's own: all were zero when it began.
  */
 #include "part.h"
 
