@@ -7,6 +7,7 @@
  * event loop blocks those that it waits for), and of our descriptors it gets those without O_CLOEXEC and the
  * two below.
  */
+#include <limits.h>
 #include <sys/types.h>
 
 #include "base.h"
@@ -30,3 +31,9 @@ int capability_has(unsigned cap);
  * NoNewPrivileges=. -errno: a system call filter forbids it.
  */
 int capabilities_drop(const unsigned caps[], size_t n);
+
+/*
+ * Where a program is that only one of ours starts: beside that one, as in a build, else where it is installed.
+ * 0, or -errno: of the installed one, whose path ret then is.
+ */
+int private_program_find(const char *name, char ret[static PATH_MAX]);

@@ -143,7 +143,15 @@ json_t *sync_error_object(const void *body, size_t len) {
 void sync_error_text(long status, const json_t *o, char *buf, size_t size) {
         const char *error = json_string_value(json_object_get(o, "error"));
 
-        (void) snprintf(buf, size, "HTTP %ld%s%.160s", status, error ? ": " : "", error ? error : "");
+        if (!error && (status == 404 || status == 405))
+                (void) snprintf(buf, size, "it keeps no registry: no tpu-collectord (HTTP %ld)", status);
+        else
+                (void) snprintf(buf, size, "HTTP %ld%s%.160s", status, error ? ": " : "", error ? error : "");
+}
+
+bool sync_is_refusal(long status) {
+        return status == 400 || status == 401 || (status >= 403 && status <= 405) || status == 409 ||
+               status == 413 || status == 422;
 }
 
 /* --- What the registry has sent ----------------------------------------------------------------------- */
@@ -238,4 +246,17 @@ usec_t registry_known_now(const struct registry_known *t) {
         /* Fails for a clock that is not there only. */
         (void) sd_event_now(t->event, CLOCK_BOOTTIME, &now);
         return now;
+}
+
+bool sync_date(const char *line, size_t len, usec_t *ret) {
+        struct tm tm = { 0 };
+        char text[64];
+
+        if (len < 5 || len >= sizeof(text) || strncasecmp(line, "Date:", 5) != 0)
+                return false;
+        (void) snprintf(text, sizeof(text), "%.*s", (int) len - 5, line + 5);
+        if (!strptime(text, " %a, %d %b %Y %H:%M:%S GMT", &tm))
+                return false;
+        *ret = (usec_t) timegm(&tm) * USEC_PER_SEC;
+        return true;
 }

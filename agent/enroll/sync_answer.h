@@ -35,6 +35,8 @@ int sync_answer_parse(const char *text, size_t len, struct sync_answer *ret, cha
 json_t *sync_error_object(const void *body, size_t len);
 /* The same as one text. o may be NULL. */
 void sync_error_text(long status, const json_t *o, char *buf, size_t size);
+/* Whether it was understood and is not wanted, so that the same again changes nothing. */
+bool sync_is_refusal(long status);
 
 /* --- What is known from the answers, and who is called when that changes ------------------------------- */
 
@@ -63,3 +65,6 @@ void registry_known_status(struct registry_known *t, enum registry_state s, bool
 /* To the handler of notices, if there is one. */
 void registry_known_notice(struct registry_known *t, const char *fmt, ...) _printf_(2, 3);
 usec_t registry_known_now(const struct registry_known *t); /* boot clock */
+
+/* "Date: Tue, 24 Nov 2026 15:00:00 GMT": when the answer was made, to the second. False: another header. */
+bool sync_date(const char *line, size_t len, usec_t *ret);

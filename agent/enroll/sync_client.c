@@ -56,17 +56,12 @@ static void set_status(struct sync_client *c, enum registry_state s, const char 
 static void on_synced(const struct exchange_answer *a, void *userdata);
 static void on_posted(const struct exchange_answer *a, void *userdata);
 
-/* "Date: Tue, 24 Nov 2026 15:00:00 GMT": when the answer was made, to the second. */
 static void on_header(const char *line, size_t len, void *userdata) {
         const struct sync_client *c = userdata;
-        struct tm tm = { 0 };
-        char text[64];
+        usec_t made;
 
-        if (len < 5 || len >= sizeof(text) || strncasecmp(line, "Date:", 5) != 0)
-                return;
-        (void) snprintf(text, sizeof(text), "%.*s", (int) len - 5, line + 5);
-        if (c->told->events.clock && strptime(text, " %a, %d %b %Y %H:%M:%S GMT", &tm))
-                c->told->events.clock((usec_t) timegm(&tm) * USEC_PER_SEC, c->told->userdata);
+        if (c->told->events.clock && sync_date(line, len, &made))
+                c->told->events.clock(made, c->told->userdata);
 }
 
 static struct exchange *sync_exchange(const struct sync_client *c) {
@@ -275,32 +270,13 @@ static void take_refusal(struct sync_client *c, const struct exchange_answer *a,
         char why[COURSE_WHY_MAX];
 
         sync_error_text(a->status, o, why, sizeof(why));
-        switch (a->status) {
-        case 404:
-        case 405:
-                if (!json_object_get(o, "error"))
-                        (void) snprintf(why, sizeof(why),
-                                        "it keeps no registry: no tpu-collectord (HTTP %ld)", a->status);
+        if (a->status == 421 && sync_course_follow(&c->course, leader ? leader : "", why)) {
+                c->heard = 0;
+                arm_timer(c->next, 0);
+        } else if (sync_is_refusal(a->status))
                 sync_failed(c, SYNC_REFUSED, 0, why);
-                break;
-        case 400:
-        case 401:
-        case 403:
-        case 409:
-        case 413:
-        case 422:
-                sync_failed(c, SYNC_REFUSED, 0, why);
-                break;
-        case 421:
-                if (sync_course_follow(&c->course, leader ? leader : "", why)) {
-                        c->heard = 0;
-                        arm_timer(c->next, 0);
-                } else
-                        sync_failed(c, SYNC_AWAY, a->retry_after, why);
-                break;
-        default:
+        else
                 sync_failed(c, SYNC_AWAY, a->retry_after, why);
-        }
 }
 
 static void on_synced(const struct exchange_answer *a, void *userdata) {

@@ -5,7 +5,7 @@
 
 #include "check_words.h"
 #include "log.h"
-#include "private_program.h"
+#include "processes.h"
 
 #define LOADER "tpu-hostd-bpf"
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "log.h"
-#include "private_program.h"
+#include "processes.h"
 #include "schedule.h"
 
 #define PROGRAM "tpu-hostd-probe"

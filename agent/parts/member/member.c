@@ -10,130 +10,11 @@
 #include "member_state.h"
 #include "uplink_part.h"
 
-#define CLOCK_APART (5 * (int64_t) USEC_PER_SEC / 2) /* 2 s, and half of the second that an answer has */
 #define NAMES_APART (300 * USEC_PER_SEC)
 #define NAMES_AGAIN (20 * USEC_PER_SEC)
 
 static struct member_state *state_of(const struct bus *b) {
         return bus_part(b, &member_part);
-}
-
-/* --- Its checks ---------------------------------------------------------------------------------------- */
-
-static void judge_registry(struct member_state *m) {
-        const struct registry_status *s = &m->status;
-        char since[CLOCK_TEXT_MAX];
-        usec_t now = host_now(m->bus->host), real = host_now_real(m->bus->host);
-        struct finding f;
-
-        finding_init(&f, "enroll.registry", "");
-        f.verdict = VERDICT_OK;
-        finding_set(f.source, "[Registry] of hostd.conf");
-        if (!m->registry) {
-                finding_set(f.found, "%s", m->who.why_not);
-                if (m->who.in_the_clear)
-                        check_say(&f, WORDS_REGISTRY_CLEAR, m->who.why_not);
-                else if (!m->who.by_itself)
-                        check_say(&f, WORDS_REGISTRY_NONE, m->who.why_not);
-                bus_take_finding(m->bus, m->source, m->round, &f);
-                return;
-        }
-        finding_set(f.found, "%s since %s", registry_state_name(s->state),
-                    clock_text(real - MIN(real, now - MIN(now, s->since)), since));
-        switch (s->state) {
-        case REGISTRY_MEMBER:
-        case REGISTRY_CONFLICT: /* enroll.identity says it */
-                break;
-        case REGISTRY_JOINING:
-        case REGISTRY_AWAY:
-                if (s->why[0]) /* else it has just begun, and nothing has failed */
-                        check_say(&f, WORDS_REGISTRY_AWAY, s->why, m->who.endpoint);
-                break;
-        case REGISTRY_REFUSED:
-        case _REGISTRY_STATE_MAX:
-                finding_set(f.reason, "%s", s->why[0] ? s->why : "it refuses this host");
-                if (!m->who.by_itself)
-                        check_say(&f, WORDS_REGISTRY_REFUSES, f.reason);
-                break;
-        }
-        bus_take_finding(m->bus, m->source, m->round, &f);
-}
-
-static void judge_slot(struct member_state *m) {
-        char worker[16];
-        struct finding f;
-
-        if (!m->registry)
-                return;
-        finding_init(&f, "enroll.identity", "");
-        f.verdict = VERDICT_OK;
-        finding_set(f.found, "worker %u of slice %s", m->who.worker, m->who.slice);
-        if (m->status.state == REGISTRY_CONFLICT) {
-                (void) snprintf(worker, sizeof(worker), "%u", m->who.worker);
-                check_say(&f, WORDS_IDENTITY_TWICE, m->status.why, member_machine(m->bus), m->who.slice,
-                          worker);
-        }
-        bus_take_finding(m->bus, m->source, m->round, &f);
-}
-
-static void judge_machine(struct member_state *m) {
-        const json_t *twin = slice_entry(m->slice_record, "twins", m->who.worker);
-        struct finding f;
-        char other[160];
-
-        if (!m->registry || !m->slice_record)
-                return;
-        finding_init(&f, "enroll.machine", "");
-        f.verdict = VERDICT_OK;
-        finding_set(f.found, "%s", m->bus->machine_id);
-        (void) snprintf(other, sizeof(other), "%.63s (%.63s)", json_text_of(twin, "other"),
-                        json_text_of(twin, "address"));
-        if (twin)
-                check_say(&f, WORDS_MACHINE_TWICE, other, m->bus->machine_id);
-        bus_take_finding(m->bus, m->source, m->round, &f);
-}
-
-static void judge_clock(struct member_state *m) {
-        char ahead[24];
-        struct finding f;
-
-        if (!m->clock_known)
-                return;
-        finding_init(&f, "enroll.clock", "");
-        f.verdict = VERDICT_OK;
-        (void) snprintf(ahead, sizeof(ahead), "%+.1f s", (double) m->clock_ahead / USEC_PER_SEC);
-        finding_set(f.found, "within 2 s");
-        if (m->clock_ahead > CLOCK_APART || m->clock_ahead < -CLOCK_APART) {
-                finding_set(f.found, "%s", ahead);
-                check_say(&f, WORDS_CLOCK_APART, ahead, m->who.endpoint);
-        }
-        bus_take_finding(m->bus, m->source, m->round, &f);
-}
-
-static void judge_likeness(struct member_state *m) {
-        const json_t *u = slice_entry(m->slice_record, "unlike", m->who.worker);
-        struct finding f;
-
-        if (u) {
-                check_tell(&f, WORDS_HOST_UNLIKE, "", json_text_of(u, "part"), json_text_of(u, "found"),
-                           json_text_of(u, "others"), m->who.slice);
-                bus_take_finding(m->bus, m->source, m->round, &f);
-        }
-        if (m->names.check[0])
-                bus_take_finding(m->bus, m->source, m->round, &m->names);
-}
-
-static void judge_member(struct member_state *m) {
-        m->round++;
-        if (m->registry || m->who.why_not[0]) {
-                judge_registry(m);
-                judge_slot(m);
-                judge_machine(m);
-                judge_likeness(m);
-                judge_clock(m);
-                run_parts_judge(m);
-        }
-        bus_settle(m->bus, m->source, m->round);
 }
 
 /* --- Its state ----------------------------------------------------------------------------------------- */
@@ -172,7 +53,7 @@ static void on_status(const struct registry_status *s, void *userdata) {
                          s->why);
         else
                 log_notice("registry: %s: %s", registry_state_name(s->state), s->why);
-        judge_member(m);
+        member_judge(m);
         if (s->state == REGISTRY_MEMBER)
                 run_parts_act(m);
 }
@@ -373,7 +254,7 @@ static void on_names(const struct finding *f, void *userdata) {
 
         m->names = *f;
         m->looking = worker_names_free(m->looking);
-        judge_member(m);
+        member_judge(m);
 }
 
 /* Every five minutes, and every 20 s while something is wrong with them. */
@@ -396,7 +277,7 @@ static void sample_member(void *self, struct bus_sink *s) {
 
         (void) s; /* its checks are judged between two ticks, too: they have rounds of their own */
         look_at_names(m);
-        judge_member(m); /* also when a reload has taken the registry away: its checks go with it */
+        member_judge(m); /* also when a reload has taken the registry away: its checks go with it */
         if (!m->registry && !m->who.why_not[0])
                 return;
         if (m->registry && tls_files_configured(&m->tls) && tls_files_look(&m->tls))

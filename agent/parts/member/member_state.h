@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The state of the part "member", and what member.c and member_records.c do for each other. */
+/* The state of the part "member", and what its files do for each other. */
 #include "member.h"
 #include "run_parts.h"
 #include "tls_files.h"
@@ -32,6 +32,9 @@ struct member_state {
 
 /* The calls of run_calls.c. */
 extern const struct part_route run_calls[];
+
+/* member_checks.c: all of them anew. */
+void member_judge(struct member_state *m);
 
 /* member_records.c */
 /* Reports soon what is reported of this host, where that has changed. */
