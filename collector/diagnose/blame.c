@@ -215,10 +215,10 @@ static int survey_outside(struct diagnosis *d) {
 static enum outcome conclude_outcome(struct diagnosis *d) {
         const struct suspect *first = d->n_suspects > 0 ? &d->suspects[0] : NULL;
         bool named = first && first->score >= BLAME_NAMED,
-             outside = first && first->rank != STACK_NONE && d->n_outside > 1 &&
-                       d->graph.chains[first->rank].outside == d->outside;
+             first_too = first && first->rank != STACK_NONE &&
+                         d->graph.chains[first->rank].outside == d->outside;
 
-        if (outside && (named || d->n_outside * 2 > d->evidence.n_hosts))
+        if (d->n_outside > 1 && (d->n_outside * 2 > d->evidence.n_hosts || (named && first_too)))
                 return OUTCOME_OUTSIDE;
         if (run_works(d) && (!named || first->rank != STACK_NONE))
                 return OUTCOME_WORKS;

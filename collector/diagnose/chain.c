@@ -364,7 +364,7 @@ static void follow_thread(struct follower *f, const struct captured_process *p,
 void chain_follow(const struct evidence *e, uint32_t rank, struct wait_chain *ret) {
         const struct rank *r = &e->ranks[rank];
         const struct captured_process *p = r->process[1] ? r->process[1] : r->process[0];
-        const struct captured_thread *t = r->thread[1] ? r->thread[1] : r->thread[0];
+        const struct captured_thread *t = r->process[1] ? r->thread[1] : r->thread[0];
         const struct seen_host *h = &e->hosts[r->host];
         struct follower f = { .e = e,
                               .c = h->last,

@@ -255,18 +255,25 @@ static void count_roles(const struct evidence *e, struct role *roles, size_t *n)
         }
 }
 
-/* Main threads that stand alike and wait for no other host: a thread of another name makes the steps. */
-static bool mains_are_passive(const struct evidence *e) {
-        size_t passive = 0;
-
-        for (size_t i = 0; i < e->n_ranks; i++) {
-                const struct place *p = &e->ranks[i].place;
-
-                if (e->ranks[i].alike == ALIKE_ODD)
+/* A wait of which nobody says who has to end it. */
+static bool is_passive(const struct host_capture *c, const struct captured_thread *t, uint8_t kind) {
+        for (uint32_t i = 0; t && i < t->n_waits; i++)
+                if (c->waits[t->first_wait + i].holder_tid > 0)
                         return false;
-                passive += kind_waits(p->kind) && p->kind != WAIT_SOCKET;
+        return kind_waits(kind) && kind != WAIT_SOCKET;
+}
+
+/* Main threads that all stand alike and wait for no other host: a thread of another name makes the steps. */
+static bool mains_are_passive(const struct evidence *e) {
+        for (size_t i = 0; i < e->n_ranks; i++) {
+                const struct rank *r = &e->ranks[i];
+
+                if (r->alike != ALIKE_MOST ||
+                    !is_passive(e->hosts[r->host].last, r->process[1] ? r->thread[1] : r->thread[0],
+                                r->place.kind))
+                        return false;
         }
-        return passive * 2 > e->n_ranks;
+        return true;
 }
 
 static void choose_thread(struct evidence *e) {

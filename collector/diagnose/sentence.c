@@ -333,8 +333,8 @@ static void put_outside(FILE *f, const struct diagnosis *d) {
                 rank_set_print(f, e, in, 12);
         }
         free(in);
-        fputs("; the first of them: ", f);
-        fputs(d->suspects[0].sentence, f);
+        if (d->n_suspects > 0)
+                fprintf(f, "; the first of them: %s", d->suspects[0].sentence);
 }
 
 void sentence_summary(struct diagnosis *d) {

@@ -3,6 +3,8 @@ unit_test(capture-waits KNOWS base hostcapture capturewire LIBRARIES PkgConfig::
 unit_test(diagnose KNOWS base hostcapture diagnose)
 unit_test(diagnose-unseen KNOWS base hostcapture diagnose)
 unit_test(diagnose-links KNOWS base hostcapture diagnose)
+unit_test(diagnose-blind KNOWS base hostcapture diagnose)
+unit_test(diagnose-graph KNOWS base hostcapture diagnose LIBRARIES m)
 unit_test(diagnose-waits KNOWS base hostcapture diagnose)
 unit_test(pace KNOWS base pace)
 unit_test(diagnose-laws KNOWS base hostcapture capturewire diagnose pace LIBRARIES PkgConfig::JANSSON)
