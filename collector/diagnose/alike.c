@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "alike.h"
 
+#include <ctype.h>
+
+#include "fnv.h"
 #include "scene.h"
 
-#define ROLE_MAIN 1u
 #define COUNTS_MAX (1u << 24)
 
 void alike_clear(struct alike_table *t) {
@@ -26,9 +28,19 @@ static uint64_t function_of(const struct stack_table *t, uint32_t frame) {
         return frame == STACK_NONE ? 0 : mix(t->frames[frame].file, t->frames[frame].function);
 }
 
+uint64_t alike_process(const char *command, uint32_t before) {
+        uint64_t hash = FNV_BEGIN;
+
+        for (; *command; command++)
+                if (!isdigit((unsigned char) *command))
+                        hash = fnv(hash, command, 1);
+        return mix(hash, before);
+}
+
 struct alike_thread alike_thread(const struct stack_table *t, const struct stack_code *codes,
                                  const struct host_capture *c, const struct captured_process *p,
-                                 const struct captured_thread *thread, bool main, bool moved) {
+                                 const struct captured_thread *thread, uint64_t process, bool main,
+                                 bool moved) {
         static const struct stack_code none = { STACK_NONE, STACK_NONE, STACK_NONE };
         bool read = thread->stack != STACK_NONE && !thread->changed;
         const struct stack_code *code = read ? &codes[thread->stack] : &none;
@@ -38,11 +50,11 @@ struct alike_thread alike_thread(const struct stack_table *t, const struct stack
         struct alike_thread a;
 
         if (main)
-                a.role = ROLE_MAIN;
+                a.role = mix(process, 1);
         else if (thread->name != c->threads[p->first_thread].name)
-                a.role = mix(2, thread->name);
+                a.role = mix(process, mix(2, thread->name));
         else
-                a.role = mix(3, function_of(t, code->root));
+                a.role = mix(process, mix(3, function_of(t, code->root)));
         a.places[2] = mix(a.role, mix(kind, 4));
         a.places[1] = mix(a.places[2], function_of(t, frame));
         a.places[0] = mix(a.places[1], line);
@@ -112,8 +124,8 @@ static bool is_most(const struct alike_table *t, const struct alike_count *c) {
         return c->ranks * 2 > count_of(t, c->role)->ranks;
 }
 
-void alike_settle(struct alike_table *t, size_t ranks) {
-        t->ranks = ranks;
+void alike_settle(struct alike_table *t, size_t hosts) {
+        t->hosts = hosts;
         for (size_t i = 0; i < t->size; i++)
                 if (t->slots[i].key != 0 && t->slots[i].level < ALIKE_LEVELS && is_most(t, &t->slots[i]))
                         find_count(t, t->slots[i].role)->most |= (uint8_t) (1u << t->slots[i].level);
@@ -123,7 +135,7 @@ enum alike alike_judge(const struct alike_table *t, const struct alike_thread *a
         const struct alike_count *role = count_of(t, a->role);
         bool most[ALIKE_LEVELS];
 
-        if (role->ranks * 2 <= t->ranks)
+        if (role->ranks * 2 <= t->hosts)
                 return ALIKE_UNSURE;
         for (unsigned k = 0; k < ALIKE_LEVELS; k++)
                 most[k] = is_most(t, count_of(t, a->places[k]));

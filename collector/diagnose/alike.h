@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Who stands as most do. Threads of one role (the main thread; else a thread's name; else where its own code
- * begins) are compared over all ranks: by what they wait for and in which line, else in which function,
- * else by what they wait for alone. Nothing else tells a pool that idles, a feeder or a poller from
- * a thread that is stuck: these stand alike everywhere.
+ * Who stands as most do. Threads of one role (in a process of one role: the main thread; else a thread's
+ * name; else where its own code begins) are compared over all ranks: by what they wait for and in which
+ * line, else in which function, else by what they wait for alone. Nothing else tells a pool that idles, a
+ * feeder or a poller from a thread that is stuck: these stand alike everywhere.
  */
 #include "place.h"
 
@@ -27,7 +27,7 @@ struct alike_count {
 struct alike_table {
         struct alike_count *slots;
         size_t n, size; /* size: a power of two, or 0 */
-        size_t ranks;
+        size_t hosts;
 };
 #define ALIKE_TABLE_NULL ((struct alike_table){ 0 })
 void alike_clear(struct alike_table *t);
@@ -40,9 +40,12 @@ struct alike_thread {
  */
 struct alike_thread alike_thread(const struct stack_table *t, const struct stack_code *codes,
                                  const struct host_capture *c, const struct captured_process *p,
-                                 const struct captured_thread *thread, bool main, bool moved);
+                                 const struct captured_thread *thread, uint64_t process, bool main,
+                                 bool moved);
 /* rank: whose thread it is. -ENOMEM. */
 int alike_add(struct alike_table *t, const struct alike_thread *a, uint32_t rank);
-/* When all are there. ranks: how many there are. */
-void alike_settle(struct alike_table *t, size_t ranks);
+/* When all are there. hosts: how many have ranks. */
+void alike_settle(struct alike_table *t, size_t hosts);
+/* Of a process, by its command without numbers and how many of the same its host started before. */
+uint64_t alike_process(const char *command, uint32_t before);
 enum alike alike_judge(const struct alike_table *t, const struct alike_thread *a);

@@ -97,34 +97,47 @@ static bool has_step(const struct wait_chain *c, const struct captured_thread *t
         return false;
 }
 
-/* The threads of a process that may hold what nobody says who holds: those that stand elsewhere than their
- * like. Beside a rank that stands as most do only what is plain counts. */
-static void follow_odd_threads(struct follower *f, const struct captured_process *p, struct wait_chain *c) {
-        const struct seen_host *h = &f->e->hosts[f->host];
+/* What a thread leads to that stands elsewhere than its like, where that says more than best does. Beside a
+ * rank that stands as most do only what is plain counts. */
+static void try_odd_thread(struct follower *f, const struct captured_process *p,
+                           const struct captured_thread *t, const struct wait_chain *c,
+                           struct wait_chain *best) {
         bool most = f->e->ranks[f->rank].alike == ALIKE_MOST;
+        struct wait_chain next = *c;
+        enum alike alike;
+
+        if (has_step(c, t) || t->stack == STACK_NONE || t->changed ||
+            (thread_moved(&f->e->hosts[f->host], p, t) && (most || t->state != 'R')))
+                return;
+        alike = evidence_alike(f->e, f->host, p, t);
+        if (alike == ALIKE_MOST || alike == ALIKE_NEAR || (most && alike != ALIKE_ODD))
+                return;
+        follow_thread(f, p, t, &next);
+        if (next.end == END_RANKS || next.end == END_OTHERS || (most && next.end == END_UNKNOWN) ||
+            next.kind == WAIT_TIMER || (most && (next.kind == KIND_CPU || next.kind == WAIT_LOCK)))
+                return;
+        next.solid = false;
+        next.weight *= most ? weight_of(WEIGHT_SIDE) : 1;
+        /* of equals the first thread by number, whatever their order */
+        if (best->n == 0 || value_of(&next) > value_of(best) ||
+            (value_of(&next) == value_of(best) && t->tid < best->steps[c->n].thread->tid))
+                *best = next;
+}
+
+/* The threads that may hold what nobody says who holds. Of a lock in memory these are of the process. Where
+ * the kernel function alone is known, they may be of another one that was started later: a parent waits for
+ * its children more often than they for it. */
+static void follow_odd_threads(struct follower *f, const struct captured_process *p,
+                               const struct captured_thread *t, struct wait_chain *c) {
         struct wait_chain best = { .n = 0 };
 
-        for (uint32_t i = 0; i < p->n_threads && f->budget > 0 && c->n < CHAIN_STEPS_MAX; i++) {
-                const struct captured_thread *t = &f->c->threads[p->first_thread + i];
-                struct wait_chain next = *c;
-                enum alike alike;
+        for (size_t i = 0; i < f->c->n_processes; i++) {
+                const struct captured_process *q = &f->c->processes[i];
 
-                if (has_step(c, t) || t->stack == STACK_NONE || t->changed || thread_moved(h, p, t))
+                if (q != p && (t->n_waits > 0 || q->pid < p->pid))
                         continue;
-                alike = evidence_alike(f->e, f->host, p, t);
-                if (alike == ALIKE_MOST || alike == ALIKE_NEAR || (most && alike != ALIKE_ODD))
-                        continue;
-                follow_thread(f, p, t, &next);
-                if (next.end == END_RANKS || next.end == END_OTHERS || (most && next.end == END_UNKNOWN))
-                        continue;
-                if (next.kind == WAIT_TIMER || (most && (next.kind == KIND_CPU || next.kind == WAIT_LOCK)))
-                        continue;
-                next.solid = false;
-                next.weight *= most ? weight_of(WEIGHT_SIDE) : 1;
-                /* of equals the first thread by number, whatever their order */
-                if (best.n == 0 || value_of(&next) > value_of(&best) ||
-                    (value_of(&next) == value_of(&best) && t->tid < best.steps[c->n].thread->tid))
-                        best = next;
+                for (uint32_t k = 0; k < q->n_threads && f->budget > 0 && c->n < CHAIN_STEPS_MAX; k++)
+                        try_odd_thread(f, q, &f->c->threads[q->first_thread + k], c, &best);
         }
         if (best.n > 0)
                 *c = best;
@@ -358,7 +371,7 @@ static void follow_thread(struct follower *f, const struct captured_process *p,
         else
                 (void) end_here(c, kind);
         if (c->end == END_UNKNOWN && (first || p->pid == f->e->ranks[f->rank].pid) && !c->moved)
-                follow_odd_threads(f, p, c);
+                follow_odd_threads(f, p, t, c);
 }
 
 void chain_follow(const struct evidence *e, uint32_t rank, struct wait_chain *ret) {

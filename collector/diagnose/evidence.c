@@ -8,6 +8,7 @@ void evidence_clear(struct evidence *e) {
         peers_clear(&e->peers);
         alike_clear(&e->alike);
         free(e->codes);
+        free(e->process_roles);
         free(e->ranks);
         free(e->classes);
         *e = EVIDENCE_NULL;
@@ -23,6 +24,8 @@ static bool has_connections(const struct evidence *e, uint32_t host, const struc
         return false;
 }
 
+#define PARENTS_MAX 8u
+
 /* What of its captured processes makes ranks, the surest first. */
 enum rank_by {
         BY_CONNECTIONS,
@@ -31,19 +34,24 @@ enum rank_by {
         BY_ANY,
 };
 
-static bool is_started_by_like(const struct evidence *e, uint32_t host, const struct captured_process *p,
-                               enum rank_by by) {
+static bool is_beside_rank(const struct evidence *e, uint32_t host, const struct captured_process *p,
+                           enum rank_by by) {
         const struct host_capture *c = e->hosts[host].last;
 
-        for (size_t i = 0; i < c->n_processes; i++) { /* a launcher has the connections of its own, too */
-                const struct captured_process *child = &c->processes[i];
+        const struct captured_process *parent = captured_process_of(c, p->parent);
 
-                if (by == BY_CONNECTIONS && child != p && child->parent == p->pid &&
-                    has_connections(e, host, child))
-                        return true;
-                if (by == BY_NUMBER && child != p && child->pid == p->parent &&
-                    child->rank != CAPTURE_RANK_NONE)
-                        return true;
+        if (by == BY_NUMBER)
+                return parent && parent != p && parent->rank != CAPTURE_RANK_NONE;
+        for (size_t i = 0; i < c->n_processes; i++) { /* a launcher has connections of its own, too */
+                const struct captured_process *up = &c->processes[i];
+
+                if (up == p || !has_connections(e, host, up))
+                        continue;
+                for (unsigned k = 0; k < PARENTS_MAX && up; k++) {
+                        up = captured_process_of(c, up->parent);
+                        if (up == p)
+                                return true;
+                }
         }
         return false;
 }
@@ -52,9 +60,9 @@ static bool is_rank(const struct evidence *e, uint32_t host, const struct captur
                     enum rank_by by) {
         switch (by) {
         case BY_CONNECTIONS:
-                return has_connections(e, host, p) && !is_started_by_like(e, host, p, by);
+                return has_connections(e, host, p) && !is_beside_rank(e, host, p, by);
         case BY_NUMBER:
-                return p->rank != CAPTURE_RANK_NONE && !is_started_by_like(e, host, p, by);
+                return p->rank != CAPTURE_RANK_NONE && !is_beside_rank(e, host, p, by);
         case BY_PARENT:
                 return p->n_threads > 0 && !captured_process_of(e->hosts[host].last, p->parent);
         case BY_ANY:
@@ -100,6 +108,60 @@ uint32_t evidence_rank(const struct evidence *e, uint32_t host, const struct cap
                 if (e->ranks[i].pid == p->pid)
                         return i;
         return STACK_NONE;
+}
+
+/* --- Roles of processes ----------------------------------------------------------------------------- */
+
+struct role_key {
+        uint64_t command;
+        uint32_t pid, at;
+};
+
+static int compare_role_keys(const void *x, const void *y) {
+        const struct role_key *a = x, *b = y;
+
+        if (a->command != b->command)
+                return a->command < b->command ? -1 : 1;
+        return a->pid < b->pid ? -1 : a->pid > b->pid;
+}
+
+/* Of one host: processes with one command are known by the order in which they were started. */
+static int find_roles(const struct evidence *e, const struct host_capture *c, uint64_t *ret) {
+        _cleanup_free_ struct role_key *keys = calloc(c->n_processes + 1, sizeof(*keys));
+
+        if (!keys)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < c->n_processes; i++) {
+                const struct captured_process *p = &c->processes[i];
+
+                keys[i] = (struct role_key){
+                        alike_process(stack_table_text(&e->scene->table, p->command), 0), p->pid, i
+                };
+        }
+        if (c->n_processes > 1)
+                qsort(keys, c->n_processes, sizeof(*keys), compare_role_keys);
+        for (uint32_t i = 0, before = 0; i < c->n_processes; i++) {
+                const char *command = stack_table_text(&e->scene->table, c->processes[keys[i].at].command);
+
+                before = i > 0 && keys[i].command == keys[i - 1].command ? before + 1 : 0;
+                ret[keys[i].at] = alike_process(command, before);
+        }
+        return 0;
+}
+
+static int gather_roles(struct evidence *e) {
+        size_t n = 0;
+        int r = 0;
+
+        for (size_t i = 0; i < e->n_hosts; i++) {
+                e->hosts[i].first_process = n;
+                n += e->hosts[i].last ? e->hosts[i].last->n_processes : 0;
+        }
+        e->process_roles = calloc(n + 1, sizeof(*e->process_roles));
+        for (size_t i = 0; i < e->n_hosts && e->process_roles && r == 0; i++)
+                if (e->hosts[i].last)
+                        r = find_roles(e, e->hosts[i].last, e->process_roles + e->hosts[i].first_process);
+        return e->process_roles ? r : -ENOMEM;
 }
 
 /* --- Where they stand ------------------------------------------------------------------------------- */
@@ -162,10 +224,11 @@ static struct alike_thread like_what(const struct evidence *e, uint32_t host,
                                      const struct captured_thread *thread) {
         const struct seen_host *h = &e->hosts[host];
         uint32_t rank = evidence_rank(e, host, p);
-        bool main = rank != STACK_NONE && thread == captured_main_of(h->last, p);
+        bool main = thread == captured_main_of(h->last, p);
 
-        return alike_thread(&e->scene->table, e->codes, h->last, p, thread, main,
-                            main && e->ranks[rank].moved);
+        return alike_thread(&e->scene->table, e->codes, h->last, p, thread,
+                            e->process_roles[h->first_process + (size_t) (p - h->last->processes)], main,
+                            main && rank != STACK_NONE && e->ranks[rank].moved);
 }
 
 enum alike evidence_alike(const struct evidence *e, uint32_t host, const struct captured_process *p,
@@ -177,6 +240,7 @@ enum alike evidence_alike(const struct evidence *e, uint32_t host, const struct 
 
 /* Of every rank and of what its host started besides. */
 static int survey_places(struct evidence *e) {
+        size_t hosts = 0;
         int r = 0;
 
         for (uint32_t i = 0; i < e->n_hosts; i++) {
@@ -195,7 +259,9 @@ static int survey_places(struct evidence *e) {
                         }
                 }
         }
-        alike_settle(&e->alike, e->n_ranks);
+        for (size_t i = 0; i < e->n_hosts; i++)
+                hosts += e->hosts[i].n_ranks > 0;
+        alike_settle(&e->alike, hosts);
         return r;
 }
 
@@ -208,7 +274,7 @@ static void judge_ranks(struct evidence *e, const char *name) {
                 thread = thread_named(&e->scene->table, e->hosts[r->host].last,
                                       r->process[1] ? r->process[1] : r->process[0], name);
                 r->alike = ALIKE_UNSURE;
-                if (thread && e->alike.ranks > 0)
+                if (thread && e->alike.hosts > 0)
                         r->alike = evidence_alike(e, r->host, r->process[1] ? r->process[1] : r->process[0],
                                                   thread);
         }
@@ -317,7 +383,9 @@ int evidence_gather(struct evidence *e, const struct scene *s, const char *slice
         if (r < 0)
                 return r;
         judge_ranks(e, "");
-        r = survey_places(e);
+        r = gather_roles(e);
+        if (r == 0)
+                r = survey_places(e);
         if (r < 0)
                 return r;
         judge_ranks(e, "");

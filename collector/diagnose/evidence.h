@@ -39,6 +39,8 @@ struct evidence {
         struct stack_code *codes;
         struct peers peers;
         struct rank *ranks;
+        uint64_t
+                *process_roles; /* of all processes of the last captures: equal on hosts that run the same */
         struct alike_table alike;
         struct rank_class *classes;
         size_t n_hosts, n_silent, n_ranks, n_classes, ranks_size, classes_size;

@@ -21,9 +21,17 @@ static bool is_vague(uint8_t kind) {
                kind == KIND_CALL || kind == WAIT_UNKNOWN;
 }
 
+/* It runs where most run, and no wait is known of it: it computes, or it looks for the others' data again
+ * and again. */
+static bool may_spin(const struct wait_chain *c, enum alike alike) {
+        return alike == ALIKE_MOST && c->kind == KIND_CPU && c->n == 1 && c->stuck;
+}
+
 static double end_of_rank(const struct wait_chain *c, enum alike alike) {
         if (c->end == END_RANKS || c->end == END_OTHERS)
                 return 0;
+        if (may_spin(c, alike))
+                return weight_of(WEIGHT_SPINS);
         if (c->end != END_UNKNOWN)
                 return c->weight;
         if (alike == ALIKE_NEAR)
@@ -35,7 +43,7 @@ static double end_of_rank(const struct wait_chain *c, enum alike alike) {
 static double likeness_of(const struct wait_chain *c, enum alike alike) {
         if (c->end == END_OTHERS)
                 return weight_of(WEIGHT_LIKE_MOST);
-        if (c->end == END_UNKNOWN && is_vague(c->kind) && alike != ALIKE_ODD)
+        if (may_spin(c, alike) || (c->end == END_UNKNOWN && is_vague(c->kind) && alike != ALIKE_ODD))
                 return weight_of(WEIGHT_LIKE_MOST) / 2;
         return 0;
 }

@@ -47,6 +47,8 @@ void phrase_place(FILE *f, const struct stack_table *t, const struct place *p) {
                         fputs(" (its frames changed while they were read)", f);
         } else if (p->kind == WAIT_STOPPED)
                 fputs("is stopped (state T)", f);
+        else if (p->kind == WAIT_FROZEN)
+                fputs("is frozen with its control group", f);
         else if (p->kind == KIND_ENDED)
                 fputs("has exited", f);
         else if (p->deep) {

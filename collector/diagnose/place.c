@@ -119,6 +119,8 @@ static const struct {
         const char *start, *what;
         uint8_t kind;
 } kernel_waits[] = {
+        { "get_signal", "", WAIT_FROZEN },            /* kernel/signal.c, do_freezer_trap() within it */
+        { "do_freezer_trap", "", WAIT_FROZEN },
         { "futex_", "a lock", WAIT_LOCK },            /* kernel/futex/ */
         { "hrtimer_nanosleep", "sleep", WAIT_TIMER }, /* kernel/time/hrtimer.c */
         { "do_nanosleep", "sleep", WAIT_TIMER },

@@ -29,6 +29,7 @@ struct seen_host {
         char slice[CAPTURE_NAME_MAX];
         uint32_t worker;
         uint32_t first_rank, n_ranks; /* of the evidence */
+        size_t first_process;         /* of `last`, in the evidence's process_roles */
 };
 struct seen_hosts {
         const struct scene *scene;

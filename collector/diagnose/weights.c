@@ -17,6 +17,7 @@ static const struct {
         [WEIGHT_OWES] = { 0.85, "sockets: 14 of 14; in the star wrong where the thread does not decide" },
         [WEIGHT_CYCLE] = { 0.92, "matrix: 3 of 3" },
         [WEIGHT_OUTSIDE] = { 0.9, "none" },
+        [WEIGHT_SPINS] = { 0.3, "recorded: MPI, whose ranks wait so; and all of a run that compiles" },
         [WEIGHT_NEAR] = { 0.45, "none: ahead of the others or behind them" },
         [WEIGHT_SIDE] = { 0.5, "none" },
         [WEIGHT_SINK] = { 0.7, "none" },

@@ -15,8 +15,8 @@ static uint32_t roll(uint64_t *state, uint32_t below) {
 }
 
 static void strike(struct world *w, uint32_t host, uint64_t *seed) {
-        static const uint8_t kinds[] = { WAIT_FILE, WAIT_TIMER, WAIT_FILE_LOCK, WAIT_DEVICE, WAIT_CHILD,
-                                         WAIT_THROTTLED, WAIT_PAGE };
+        static const uint8_t kinds[] = { WAIT_FILE,  WAIT_TIMER,     WAIT_FILE_LOCK, WAIT_DEVICE,
+                                         WAIT_CHILD, WAIT_THROTTLED, WAIT_PAGE };
         struct world_thread *t = world_main(w, host), *holder;
         uint32_t k = roll(seed, ELEMENTSOF(kinds) + 3);
 
@@ -52,9 +52,9 @@ static void wait_for(struct world *w, uint32_t from, uint32_t to, uint64_t *seed
 
                 lock->holder_pid = world_pid(from);
                 lock->holder_tid = 3000 + from;
-                (void) world_recv(w, from, world_thread(w, from, world_pid(from), 3000 + from, "receiver",
-                                                        "net.py:8 take"),
-                                  l);
+                (void) world_recv(
+                        w, from,
+                        world_thread(w, from, world_pid(from), 3000 + from, "receiver", "net.py:8 take"), l);
                 break;
         }
         case 2: /* it sends, and is not read */
@@ -74,7 +74,8 @@ static void wait_for(struct world *w, uint32_t from, uint32_t to, uint64_t *seed
 
 static void add_noise(struct world *w, uint32_t culprit, uint64_t *seed) {
         for (uint32_t i = 0; i < w->n_hosts; i++) {
-                struct world_thread *t = world_thread(w, i, world_pid(i), 4000 + i, "pool", "pool.py:3 idle");
+                struct world_thread *t = world_thread(w, i, world_pid(i), 4000 + i, "pool",
+                                                      "pool.py:3 idle");
 
                 if (roll(seed, 8) == 0) {
                         t->stack = "pool.py:3 idle | pool.py:9 work";
@@ -87,8 +88,11 @@ static void add_noise(struct world *w, uint32_t culprit, uint64_t *seed) {
 
                 if (a == b || w->n_links == WORLD_LINKS_MAX)
                         continue;
-                *world_link(w, a, b) = (struct world_link){ .a = a, .b = b, .a_sent = 700000,
-                                                            .a_received = 600000, .b_sent = 600000,
+                *world_link(w, a, b) = (struct world_link){ .a = a,
+                                                            .b = b,
+                                                            .a_sent = 700000,
+                                                            .a_received = 600000,
+                                                            .b_sent = 600000,
                                                             .b_received = 700000,
                                                             .a_unread = a == culprit ? 0 : roll(seed, 50) };
         }
@@ -129,8 +133,8 @@ static void test_victims_are_below(void) {
                 for (uint32_t i = 0; i < d->graph.n; i++)
                         sum += d->graph.nodes[i].share;
                 if (d->outcome != OUTCOME_NAMED || d->suspects[0].host != culprit || fabs(sum - 1) > 1e-6)
-                        test_fail(__FILE__, __LINE__, "run %u (%" PRIu64 "), culprit %u: %.9f %s: %s", k, begun,
-                                  culprit, sum, outcome_name(d->outcome), d->summary);
+                        test_fail(__FILE__, __LINE__, "run %u (%" PRIu64 "), culprit %u: %.9f %s: %s", k,
+                                  begun, culprit, sum, outcome_name(d->outcome), d->summary);
                 for (size_t i = 1; i < d->n_suspects; i++)
                         ASSERT_TRUE(d->suspects[i].score < BLAME_NAMED);
                 (void) diagnosis_free(d);
