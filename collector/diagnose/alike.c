@@ -6,7 +6,7 @@
 #include "fnv.h"
 #include "scene.h"
 
-#define COUNTS_MAX (1u << 24)
+#define COUNTS_MAX (1u << 23)
 
 void alike_clear(struct alike_table *t) {
         free(t->slots);
@@ -71,13 +71,14 @@ static struct alike_count *find_count(const struct alike_table *t, uint64_t key)
         return &t->slots[i];
 }
 
+/* 1: it is as large as it may be, and half full. */
 static int make_room(struct alike_table *t) {
         struct alike_table wider = { .size = MAX(2 * t->size, (size_t) 1024), .n = t->n };
 
         if (t->n * 2 < t->size)
                 return 0;
         if (wider.size > COUNTS_MAX)
-                return -E2BIG;
+                return 1;
         wider.slots = calloc(wider.size, sizeof(*wider.slots));
         if (!wider.slots)
                 return -ENOMEM;
@@ -97,6 +98,8 @@ static int count_one(struct alike_table *t, uint64_t key, uint64_t role, uint8_t
                 return r;
         key += key == 0;
         c = find_count(t, key);
+        if (c->key == 0 && r > 0)
+                return 0;
         if (c->key == 0) {
                 *c = (struct alike_count){ .key = key, .role = role, .level = level };
                 t->n++;

@@ -42,7 +42,7 @@ struct alike_thread alike_thread(const struct stack_table *t, const struct stack
                                  const struct host_capture *c, const struct captured_process *p,
                                  const struct captured_thread *thread, uint64_t process, bool main,
                                  bool moved);
-/* rank: whose thread it is. -ENOMEM. */
+/* rank: whose thread it is. What finds no room in a large table is not counted. -ENOMEM. */
 int alike_add(struct alike_table *t, const struct alike_thread *a, uint32_t rank);
 /* When all are there. hosts: how many have ranks. */
 void alike_settle(struct alike_table *t, size_t hosts);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "diagnosis_print.h"
 
+#include "graph_json.h"
 #include "ranks.h"
 #include "sentence.h"
 #include "tree.h"
@@ -215,6 +216,10 @@ static json_t *suspect_json(const struct diagnosis *d, const struct suspect *s) 
                 json_decref(v);
                 return NULL;
         }
+        if (s->rank != STACK_NONE && json_object_set_new(v, "chain", chain_to_json(d, s->rank)) < 0) {
+                json_decref(v);
+                return NULL;
+        }
         return v;
 }
 
@@ -279,9 +284,9 @@ json_t *diagnosis_to_json(const struct diagnosis *d, bool all) {
                 json_decref(classes);
                 return NULL;
         }
-        return json_pack("{s:i, s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "version", 1, "outcome",
+        return json_pack("{s:i, s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "version", 1, "outcome",
                          outcome_name(d->outcome), "summary", d->summary, "hosts", (json_int_t) e->n_hosts,
                          "silent", (json_int_t) e->n_silent, "ranks", (json_int_t) e->n_ranks, "waiting",
-                         (json_int_t) d->n_waiting, "suspects", suspects, "classes", classes, "tree",
-                         tree_json(d, all, in));
+                         (json_int_t) d->n_waiting, "suspects", suspects, "classes", classes, "graph",
+                         graph_to_json(d), "tree", tree_json(d, all, in));
 }

@@ -16,16 +16,6 @@ void evidence_clear(struct evidence *e) {
 
 /* --- Ranks ----------------------------------------------------------------------------------------- */
 
-static bool has_connections(const struct evidence *e, uint32_t host, const struct captured_process *p) {
-        for (uint32_t i = e->peers.first[host]; i < e->peers.first[host + 1]; i++)
-                if (e->peers.ends[i].process == p && e->peers.ends[i].peer_host != PEER_NONE &&
-                    e->peers.ends[i].peer_host != host)
-                        return true;
-        return false;
-}
-
-#define PARENTS_MAX 8u
-
 /* What of its captured processes makes ranks, the surest first. */
 enum rank_by {
         BY_CONNECTIONS,
@@ -34,37 +24,46 @@ enum rank_by {
         BY_ANY,
 };
 
-static bool is_beside_rank(const struct evidence *e, uint32_t host, const struct captured_process *p,
-                           enum rank_by by) {
+/* What is known of each process of a host. */
+struct candidate {
+        bool connected; /* to other hosts of the run */
+        bool launcher;  /* one that it started is, too */
+};
+
+#define PARENTS_MAX 8u
+
+static void find_candidates(const struct evidence *e, uint32_t host, struct candidate *of) {
         const struct host_capture *c = e->hosts[host].last;
 
-        const struct captured_process *parent = captured_process_of(c, p->parent);
+        for (uint32_t i = e->peers.first[host]; i < e->peers.first[host + 1]; i++) {
+                const struct peer_end *end = &e->peers.ends[i];
 
-        if (by == BY_NUMBER)
-                return parent && parent != p && parent->rank != CAPTURE_RANK_NONE;
-        for (size_t i = 0; i < c->n_processes; i++) { /* a launcher has connections of its own, too */
+                if (end->peer_host != PEER_NONE && end->peer_host != host)
+                        of[end->process - c->processes].connected = true;
+        }
+        for (size_t i = 0; i < c->n_processes; i++) {
                 const struct captured_process *up = &c->processes[i];
 
-                if (up == p || !has_connections(e, host, up))
-                        continue;
-                for (unsigned k = 0; k < PARENTS_MAX && up; k++) {
+                for (unsigned k = 0; k < PARENTS_MAX && up && of[i].connected; k++) {
                         up = captured_process_of(c, up->parent);
-                        if (up == p)
-                                return true;
+                        if (up && up != &c->processes[i])
+                                of[up - c->processes].launcher = true;
                 }
         }
-        return false;
 }
 
-static bool is_rank(const struct evidence *e, uint32_t host, const struct captured_process *p,
-                    enum rank_by by) {
+static bool is_rank(const struct host_capture *c, const struct captured_process *p,
+                    const struct candidate *of, enum rank_by by) {
+        const struct captured_process *parent = captured_process_of(c, p->parent);
+
         switch (by) {
         case BY_CONNECTIONS:
-                return has_connections(e, host, p) && !is_beside_rank(e, host, p, by);
+                return of->connected && !of->launcher;
         case BY_NUMBER:
-                return p->rank != CAPTURE_RANK_NONE && !is_beside_rank(e, host, p, by);
+                return p->rank != CAPTURE_RANK_NONE &&
+                       (!parent || parent == p || parent->rank == CAPTURE_RANK_NONE);
         case BY_PARENT:
-                return p->n_threads > 0 && !captured_process_of(e->hosts[host].last, p->parent);
+                return p->n_threads > 0 && !parent;
         case BY_ANY:
                 return true;
         }
@@ -89,12 +88,15 @@ static int add_rank(struct evidence *e, uint32_t host, const struct captured_pro
 static int gather_ranks(struct evidence *e, uint32_t host) {
         struct seen_host *h = &e->hosts[host];
         const struct host_capture *c = h->last;
-        int r = 0;
+        _cleanup_free_ struct candidate *of = c ? calloc(c->n_processes + 1, sizeof(*of)) : NULL;
+        int r = !c || of ? 0 : -ENOMEM;
 
         h->first_rank = (uint32_t) e->n_ranks;
+        if (of)
+                find_candidates(e, host, of);
         for (enum rank_by by = BY_CONNECTIONS; by <= BY_ANY && h->n_ranks == 0 && r == 0; by++) {
                 for (size_t i = 0; c && i < c->n_processes && r == 0; i++)
-                        if (is_rank(e, host, &c->processes[i], by))
+                        if (is_rank(c, &c->processes[i], &of[i], by))
                                 r = add_rank(e, host, &c->processes[i]);
                 h->n_ranks = (uint32_t) e->n_ranks - h->first_rank;
         }

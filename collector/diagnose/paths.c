@@ -49,13 +49,14 @@ static int compare_pairs(const void *x, const void *y) {
 /* --- What is found --------------------------------------------------------------------------------- */
 
 /* Both directions, so that each end has all of its own side by side. */
-static int add_pair(struct pairs *p, struct text local, struct text peer, uint32_t host, bool tcp) {
+static int add_pair(struct pairs *p, struct text local, struct text peer, uint32_t host, uint32_t other,
+                    bool tcp) {
         int r = grow(&p->items, &p->size, p->n + 2, sizeof(*p->items));
 
         if (r < 0)
                 return r;
         p->items[p->n++] = (struct pair) { local, peer, host, tcp };
-        p->items[p->n++] = (struct pair) { peer, local, STACK_NONE, tcp };
+        p->items[p->n++] = (struct pair) { peer, local, other, tcp };
         return 0;
 }
 
@@ -71,7 +72,7 @@ static int take_finding(const struct evidence *e, const struct captured_finding 
                 return 0;
         found += sizeof(start) - 1;
         return add_pair(p, (struct text) { found, strcspn(found, ",") },
-                        (struct text) { peer, strlen(peer) }, host, tcp);
+                        (struct text) { peer, strlen(peer) }, host, STACK_NONE, tcp);
 }
 
 /* Whether datagrams show anything: where some were asked for, somebody must have answered. */
@@ -120,7 +121,8 @@ static int gather_lost(const struct evidence *e, struct pairs *p) {
 
                 if (is_lost(e, end))
                         r = add_pair(p, address_of(e, end->socket->local),
-                                     address_of(e, end->socket->remote), end->host, true);
+                                     address_of(e, end->socket->remote), end->host,
+                                     end->peer_host, true);
         }
         return r;
 }

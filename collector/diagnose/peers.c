@@ -52,7 +52,9 @@ static int add_ends(struct peers *p, const struct seen_host *h, uint32_t host) {
 
                         if (!is_connection(s) || socket_by(c, parent, s->inode))
                                 continue;
-                        r = p->n >= ENDS_MAX ? -E2BIG : grow(&p->ends, &p->size, p->n + 1, sizeof(*p->ends));
+                        if (p->n >= ENDS_MAX) /* what finds no room is no evidence */
+                                return 0;
+                        r = grow(&p->ends, &p->size, p->n + 1, sizeof(*p->ends));
                         if (r < 0)
                                 return r;
                         p->ends[p->n++] = (struct peer_end){

@@ -2,9 +2,10 @@
 /*
  * From captures as they come over the wire to the verdict: decode, merge, who is at fault, the tree of all
  * threads. Hosts have THREADS threads of FRAMES frames; nine of ten stacks are one of 64 that the whole
- * slice has, the tenth is like no other; hosts come in any order, and so do their threads. Prints seconds of
- * one core and the peak of memory, the captures' own bytes included. Usage: bench-diagnose [HOSTS [THREADS
- * [FRAMES]]]
+ * slice has, the tenth is like no other; hosts come in any order, and so do their threads. Each thread
+ * waits for a lock; the main threads wait for their left neighbour's data, in a ring, and one reads a pipe.
+ * Prints seconds of one core and the peak of memory, the captures' own bytes included. Usage:
+ * bench-diagnose [HOSTS [THREADS [FRAMES]]]
  */
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -91,7 +92,31 @@ static uint32_t stack(struct stack_table *t, uint32_t number, bool distinct, con
         return n;
 }
 
-static void make_host(uint32_t worker, uint32_t odd, uint32_t threads, uint32_t frames, struct bytes *ret) {
+/* The connections of a ring: to the right neighbour, and from the left one. */
+static void add_sockets(struct capture_writer *w, uint32_t worker, uint32_t hosts, bool owes) {
+        for (uint32_t side = 0; side < 2; side++) {
+                uint32_t link = side == 0 ? worker : (worker + hosts - 1) % hosts;
+                struct captured_socket s = { .inode = 1000 + side,
+                                             .fd = 5 + side,
+                                             .family = 2,
+                                             .protocol = 6,
+                                             .state = 1,
+                                             .sent_ms = side == 0 && owes ? 40600 : 40000,
+                                             .received_ms = 40000,
+                                             .bytes_acked = 1000000 + link,
+                                             .bytes_received = 1000000 + link };
+                char ends[2][48];
+
+                (void) snprintf(ends[0], sizeof(ends[0]), "10.%u.%u.1:40000", link >> 8, link & 255);
+                (void) snprintf(ends[1], sizeof(ends[1]), "10.%u.%u.2:7300", link >> 8, link & 255);
+                s.local = string(&w->table, ends[side]);
+                s.remote = string(&w->table, ends[1 - side]);
+                must(host_capture_add_socket(&w->c, &s), "socket");
+        }
+}
+
+static void make_host(uint32_t worker, uint32_t hosts, uint32_t odd, uint32_t threads, uint32_t frames,
+                      struct bytes *ret) {
         _cleanup_capture_writer_ struct capture_writer w;
         Capture__Part part = CAPTURE__PART__INIT;
         Capture__Host h = CAPTURE__HOST__INIT, *hosts_of[] = { &h };
@@ -102,7 +127,13 @@ static void make_host(uint32_t worker, uint32_t odd, uint32_t threads, uint32_t 
         must(host_capture_add_process(&w.c, &p), "process");
         p->pid = 4711;
         p->state = 'S';
+        add_sockets(&w, worker, hosts, worker == odd);
         for (uint32_t i = 0; i < threads; i++) {
+                struct captured_wait wait = { .kind = i > 0           ? WAIT_LOCK
+                                                      : worker == odd ? WAIT_PIPE
+                                                                      : WAIT_SOCKET,
+                                              .fd = WAIT_FD_NONE,
+                                              .number = 1001 };
                 struct captured_thread *thread;
                 char name[16];
 
@@ -112,10 +143,11 @@ static void make_host(uint32_t worker, uint32_t odd, uint32_t threads, uint32_t 
                 thread->name = string(&w.table, i == 0 ? "python3" : name);
                 thread->wait = string(&w.table, i == 0 && worker == odd ? "pipe_read" : "futex_wait_queue");
                 thread->state = 'S';
-                thread->stack =
-                        i == 0 ? stack(&w.table, 0, false, worker == odd ? "next_batch" : "all_reduce",
-                                       frames)
-                               : stack(&w.table, roll(COMMON), roll(100) < DISTINCT + 1, "acquire", frames);
+                thread->stack = i == 0 ? stack(&w.table, 0, false,
+                                               worker == odd ? "next_batch" : "all_reduce", frames)
+                                       : stack(&w.table, roll(COMMON), roll(100) < DISTINCT + 1, "acquire",
+                                               frames);
+                must(host_capture_add_wait(&w.c, &wait), "wait");
                 must(capture_writer_thread(&w), "part");
         }
         must(capture_writer_process(&w), "process");
@@ -198,7 +230,7 @@ int main(int argc, char *argv[]) {
             frames > STACK_FRAMES_MAX)
                 return EXIT_FAILURE;
         for (uint32_t i = 0; i < n; i++)
-                make_host(i, n / 3, threads, frames, &hosts[i]);
+                make_host(i, n, n / 3, threads, frames, &hosts[i]);
         shuffle(order, n);
         bytes = sum(hosts, n);
         for (uint32_t i = 0; i < repeats; i++) {
