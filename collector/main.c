@@ -15,7 +15,9 @@
 #include "control_port.h"
 
 #define OTLP_CONNECTIONS 22528 /* two per host of a large site: what it pushes, and the registry's */
+#define OTLP_OF_HOST 8 /* the old ones, too, when its addresses have changed */
 #define API_CONNECTIONS 256
+#define API_OF_CALLER 48 /* of a person or a control plane */
 #define HEADER_MAX ((size_t) 8 * 1024) /* and the read buffer of one connection */
 #define BODIES_MAX ((size_t) 128 * 1024 * 1024)
 #define DISCARD_MAX ((uint64_t) 64 * 1024 * 1024) /* what the OTLP specification lets one send */
@@ -108,6 +110,7 @@ static int start_servers(struct collector *c, char otlp[static TCP_ADDRESS_TEXT_
         struct http_server_options for_agents = {
                 .name = "otlp",
                 .connections = otlp_connections(),
+                .of_caller = c->settings.agents.hosts ? OTLP_OF_HOST : 0, /* else all may share a name */
                 .body_max = RECEIVE_BODY_MAX,
                 .callers = &c->settings.agents,
                 .handle = receive,
@@ -116,6 +119,7 @@ static int start_servers(struct collector *c, char otlp[static TCP_ADDRESS_TEXT_
         struct http_server_options for_people = {
                 .name = "api",
                 .connections = API_CONNECTIONS,
+                .of_caller = API_OF_CALLER,
                 .body_max = API_BODY_MAX,
                 .callers = &c->settings.people,
                 .handle = api_handle,

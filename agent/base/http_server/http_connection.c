@@ -16,6 +16,9 @@ struct http_connection {
         int fd;       /* borrowed */
         struct MHD_Connection *mhd;
         struct http_caller caller;
+        struct http_connection *newer, *older; /* of the strangers */
+        enum { STRANGER, ACCEPTED, CROWDED, DENIED } standing;
+        uint16_t *count; /* where it counts; NULL: nowhere */
         /* With TLS: */
         struct server_credentials *credentials;
         usec_t ends;         /* boot clock: an answer from then on is its last */
@@ -98,6 +101,11 @@ static bool is_empty(const struct http_connections *all) {
 }
 
 /* libmicrohttpd closes what was shut down. */
+static void end_connection(struct http_connections *all, struct http_connection *c) {
+        (void) shutdown(c->fd, SHUT_RDWR); /* fails when the other side is gone already */
+        http_connection_enter(all, c, HTTP_PHASE_WAITS);
+}
+
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         struct http_connections *all = userdata;
         usec_t t = now(all), next = USEC_INFINITY;
@@ -107,10 +115,8 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         for (enum http_phase p = 0; p < HTTP_PHASE_WAITS; p++) {
                 struct http_connection *c;
 
-                while ((c = all->lines[p].first) && c->until <= t) {
-                        (void) shutdown(c->fd, SHUT_RDWR); /* fails when the other side is gone already */
-                        http_connection_enter(all, c, HTTP_PHASE_WAITS);
-                }
+                while ((c = all->lines[p].first) && c->until <= t)
+                        end_connection(all, c);
                 if (c)
                         next = MIN(next, c->until);
         }
@@ -148,6 +154,72 @@ static void turn_away(int fd) {
 }
 
 _Static_assert(HTTP_LOCAL_OF_USER == 12 && HTTP_LOCAL_OF_USERS == 24, "the text above says so");
+
+/* --- Shares over TCP ----------------------------------------------------------------------------------- */
+
+static void count_as(struct http_connections *all, struct http_connection *c, const char *name,
+                     bool accepted) {
+        size_t at = (fnv_text(FNV_BEGIN, name) >> 40) % HTTP_COUNTS;
+
+        if (c->count)
+                --*c->count;
+        c->count = &all->counts[at + (accepted ? HTTP_COUNTS : 0)];
+        ++*c->count;
+}
+
+static void leave_strangers(struct http_connections *all, struct http_connection *c) {
+        *(c->older ? &c->older->newer : &all->strangers.first) = c->newer;
+        *(c->newer ? &c->newer->older : &all->strangers.last) = c->older;
+        all->n_strangers--;
+}
+
+/* The oldest of an address that has more than an eighth of the room; else the oldest of all. */
+static void end_a_stranger(struct http_connections *all, unsigned room) {
+        struct http_connection *c = all->strangers.first;
+
+        while (c && *c->count <= room / 8)
+                c = c->newer;
+        c = c ? c : all->strangers.first;
+        leave_strangers(all, c);
+        c->standing = DENIED;
+        end_connection(all, c);
+}
+
+static void join_strangers(struct http_connections *all, struct http_connection *c) {
+        unsigned room = all->o->connections - all->o->connections / 4;
+
+        if (all->n_strangers >= room)
+                end_a_stranger(all, room);
+        count_as(all, c, c->caller.address, false);
+        c->newer = NULL;
+        c->older = all->strangers.last;
+        *(c->older ? &c->older->newer : &all->strangers.first) = c;
+        all->strangers.last = c;
+        all->n_strangers++;
+}
+
+/* The header of a request is here, and with TLS its certificate was looked at. */
+static void judge_standing(struct http_connections *all, struct http_connection *c) {
+        bool may = !all->o->certificate || c->reads;
+
+        if (all->local || c->standing == CROWDED || c->standing == DENIED ||
+            (c->standing == ACCEPTED && may))
+                return;
+        if (c->standing == STRANGER)
+                leave_strangers(all, c);
+        c->standing = may ? ACCEPTED : DENIED;
+        if (may && all->o->certificate && all->o->of_caller > 0) {
+                count_as(all, c, c->caller.host[0] ? c->caller.host : c->caller.name, true);
+                if (*c->count > all->o->of_caller)
+                        c->standing = CROWDED;
+        }
+        if (c->standing != ACCEPTED)
+                c->ends = 0;
+}
+
+bool http_connection_is_crowded(const struct http_connection *c) {
+        return c->standing == CROWDED;
+}
 
 /* --- Connections --------------------------------------------------------------------------------------- */
 
@@ -228,6 +300,8 @@ static struct http_connection *connected(struct http_connections *all, struct MH
                 c->credentials = server_certificate_attach(all->o->certificate, session);
         }
         join_phase(all, c, HTTP_PHASE_HEADER);
+        if (!all->local)
+                join_strangers(all, c);
         return c;
 }
 
@@ -244,6 +318,10 @@ void http_connections_notify(void *userdata, struct MHD_Connection *mhd, void **
         if (!c)
                 return;
         leave(all, c);
+        if (!all->local && c->standing == STRANGER)
+                leave_strangers(all, c);
+        if (c->count)
+                --*c->count;
         if (is_empty(all))
                 arm_deadline(all, USEC_INFINITY);
         c->credentials = server_credentials_detach(c->credentials);
@@ -280,18 +358,21 @@ static void check_certificate(struct http_connections *all, struct http_connecti
 void http_connection_identify(struct http_connections *all, struct http_connection *c,
                               struct http_request *q) {
         q->caller = &c->caller;
-        if (!all->o->certificate)
+        if (!all->o->certificate) {
+                judge_standing(all, c);
                 return;
+        }
         if (now(all) >= all->looked + all->o->check_again)
                 look_at_files(all);
         /* Not for each request: a signature is slow to check. */
         if (!c->checked || c->changes != changes_now(all) || clock_real(&clock_system) >= c->not_after)
                 check_certificate(all, c);
         q->denied = c->reads ? NULL : c->why;
+        judge_standing(all, c);
 }
 
 bool http_connection_is_old(const struct http_connections *all, const struct http_connection *c) {
-        return all->o->certificate && now(all) >= c->ends;
+        return all->o->certificate && (c->ends == 0 || now(all) >= c->ends);
 }
 
 /* --- Life ---------------------------------------------------------------------------------------------- */
@@ -305,6 +386,11 @@ int http_connections_init(struct http_connections *all, sd_event *e, const struc
         if (getsockname(o->fd, (struct sockaddr *) &sa, &len) < 0)
                 return -errno;
         all->local = sa.ss_family == AF_UNIX;
+        if (!all->local) {
+                all->counts = calloc(2 * HTTP_COUNTS, sizeof(*all->counts));
+                if (!all->counts)
+                        return -ENOMEM;
+        }
         r = sd_event_add_time(e, &all->timer, CLOCK_BOOTTIME, USEC_INFINITY, ACCURACY, on_timer, all);
         if (r >= 0)
                 r = sd_event_source_set_description(all->timer, "http-deadline");
@@ -312,6 +398,7 @@ int http_connections_init(struct http_connections *all, sd_event *e, const struc
 }
 
 void http_connections_clear(struct http_connections *all) {
-        assert(is_empty(all));
+        assert(is_empty(all) && all->n_strangers == 0);
+        free(TAKE_PTR(all->counts));
         all->timer = sd_event_source_disable_unref(all->timer);
 }

@@ -14,6 +14,8 @@ enum http_phase {
         _HTTP_PHASE_MAX
 };
 
+#define HTTP_COUNTS 65536 /* by a hash: enough that callers of a large site hardly share one */
+
 struct http_connection;
 /* All that are in one phase. They have the same time for it, so that the first came first and ends first. */
 struct http_line {
@@ -27,6 +29,9 @@ struct http_connections {
         const struct http_server_options *o; /* borrowed */
         usec_t looked;  /* boot clock: at the files, when o says so */
         bool local;     /* a Unix socket */
+        struct http_line strangers; /* over TCP: no request of theirs was accepted yet; the oldest first */
+        unsigned n_strangers;
+        uint16_t *counts; /* of strangers by address, and of accepted callers by name: HTTP_COUNTS of each */
         struct http_line lines[_HTTP_PHASE_MAX];
 };
 
@@ -43,5 +48,7 @@ void http_connection_enter(struct http_connections *all, struct http_connection 
 /* Sets caller and denied. */
 void http_connection_identify(struct http_connections *all, struct http_connection *c,
                               struct http_request *q);
+/* Whether its caller has more connections than its share: it is answered 503. */
+bool http_connection_is_crowded(const struct http_connection *c);
 /* Whether the answer that goes out is to be its last one. */
 bool http_connection_is_old(const struct http_connections *all, const struct http_connection *c);

@@ -267,7 +267,7 @@ static enum MHD_Result handle(struct http_call *x, const struct http_request *q)
         struct http_server *h = x->server;
         struct http_reply reply = { 0 };
 
-        if (h->closed)
+        if (h->closed || http_connection_is_crowded(x->connection))
                 reply = (struct http_reply) { .status = MHD_HTTP_SERVICE_UNAVAILABLE, .retry_after = 1 };
         else
                 h->o.handle(q, &reply, h->o.userdata);
@@ -311,7 +311,10 @@ static enum MHD_Result begin_call(struct http_call *x, const char *path, const c
                 q.received = len;
                 return handle(x, &q);
         }
-        x->keep = q.denied || (o->takes_body && !o->takes_body(&q, o->userdata)) ? 0 : o->body_max;
+        x->keep = q.denied || http_connection_is_crowded(x->connection) ||
+                                  (o->takes_body && !o->takes_body(&q, o->userdata))
+                          ? 0
+                          : o->body_max;
         return MHD_YES;
 }
 
@@ -419,7 +422,6 @@ static int start_daemon(struct http_server *h) {
                                      MHD_OPTION_EXTERNAL_LOGGER, on_log, h, /* first */
                                      MHD_OPTION_LISTEN_SOCKET, (MHD_socket) h->o.fd,
                                      MHD_OPTION_CONNECTION_LIMIT, h->o.connections,
-                                     MHD_OPTION_PER_IP_CONNECTION_LIMIT, h->o.of_address,
                                      MHD_OPTION_CONNECTION_MEMORY_LIMIT, h->o.header_max,
                                      MHD_OPTION_NOTIFY_CONNECTION, http_connections_notify, &h->connections,
                                      MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,

@@ -9,6 +9,11 @@
  * only, and a client that sends one byte now and then is never silent: so each connection has a time by
  * which its next step must be done.
  *
+ * Connections over TCP are shared between who is accepted and who is not yet. Strangers have three quarters:
+ * beyond, the oldest of them ends, of an address that has many if there is one, so that sockets which nobody
+ * uses keep nobody out. Addresses alone are no measure: a fleet may stand behind one. Who is accepted counts
+ * by its certificate; beyond its share it is answered 503. With 403 or that the connection ends.
+ *
  * Who calls is looked at when the header is there: nothing of a stranger's body is kept. What is not kept is
  * read to its end and thrown away, within a bound, so that the client hears why instead of a reset.
  */
@@ -69,7 +74,8 @@ void http_reply_clear(struct http_reply *reply);
 struct http_server_options {
         const char *name; /* of the event sources */
         int fd;           /* listening; taken over, also on failure */
-        unsigned connections, of_address; /* in all, and on TCP of one address; 0: as many as there are */
+        unsigned connections; /* in all */
+        unsigned of_caller;   /* with TLS: of one accepted certificate that is a host or a person; 0: any */
         size_t header_max;    /* of a connection: the line and headers of a request; 414 or 431 beyond */
         size_t bodies_max;    /* of all requests in the air */
         uint64_t discard_max; /* of one body that is not kept; the connection ends there */

@@ -7,7 +7,7 @@
 
 #define LOCAL_CONNECTIONS 32 /* beyond, clients wait */
 #define TLS_CONNECTIONS 64
-#define TLS_OF_ADDRESS 16
+#define TLS_OF_CALLER 16
 #define TLS_LIFE (600 * USEC_PER_SEC)
 #define TLS_CHECK_AGAIN (60 * USEC_PER_SEC)
 #define HEADER_MAX ((size_t) 16 * 1024)
@@ -101,7 +101,7 @@ int api_serve(struct api_state *p, int fd, const struct api_security *tls, struc
                 .name = tls ? "api-tls" : "api",
                 .fd = fd,
                 .connections = tls ? TLS_CONNECTIONS : LOCAL_CONNECTIONS,
-                .of_address = tls ? TLS_OF_ADDRESS : 0,
+                .of_caller = TLS_OF_CALLER,
                 .header_max = HEADER_MAX,
                 .bodies_max = BODIES_MAX,
                 .discard_max = DISCARD_MAX,
