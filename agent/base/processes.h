@@ -33,7 +33,7 @@ int capability_has(unsigned cap);
 int capabilities_drop(const unsigned caps[], size_t n);
 
 /*
- * Where a program is that only one of ours starts: beside that one, as in a build, else where it is installed.
- * 0, or -errno: of the installed one, whose path ret then is.
+ * Where a program is that only one of ours starts: beside that one, as in a build, else where it is
+ * installed. 0, or -errno: of the installed one, whose path ret then is.
  */
 int private_program_find(const char *name, char ret[static PATH_MAX]);

@@ -146,7 +146,8 @@ void sync_error_text(long status, const json_t *o, char *buf, size_t size) {
         if (!error && (status == 404 || status == 405))
                 (void) snprintf(buf, size, "it keeps no registry: no tpu-collectord (HTTP %ld)", status);
         else
-                (void) snprintf(buf, size, "HTTP %ld%s%.160s", status, error ? ": " : "", error ? error : "");
+                (void) snprintf(buf, size, "HTTP %ld%s%.160s", status, error ? ": " : "",
+                                error ? error : "");
 }
 
 bool sync_is_refusal(long status) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Apart from code.h and locals.h, which both need it: Python's str objects as UTF-8. What is no Unicode
+ * Apart from code.h, which is about code objects: Python's str objects as UTF-8. What is no Unicode
  * scalar value (lone surrogates, numbers past U+10FFFF, NUL) becomes U+FFFD; a text that does not fit ends
  * in "…". Control characters are kept: printing them is the printer's business.
  */
