@@ -116,8 +116,9 @@ class Identity(Ctl):
                          (jax["TPU_WORKER_ID"], str(len(jax["TPU_WORKER_HOSTNAMES"].split(",")))))
         self.expect(["env", "--framework", "jax", "--chip", "1"], 64, stdout="")
         self.expect(["env", "--framework", "torch_xla", "--chip", "x"], 64, stdout="")
-        done = self.expect(["env", "LIBTPU_INIT_ARGS=x", "--framework", "jax"], 0)
-        self.assertIn("LIBTPU_INIT_ARGS: 'x' is no flag", done.stderr)
+        done = self.expect(["env", "LIBTPU_INIT_ARGS=--xla_tpu_use_enhanced_launch_barrier=true",
+                            "--framework", "torch_xla"], 0)
+        self.assertIn("LIBTPU_INIT_ARGS: --xla_tpu_use_enhanced_launch_barrier=true is JAX's", done.stderr)
 
     def test_env_without_identity(self):
         (self.root / "etc/tpu-hostd/identity.conf.d/10-site.conf").unlink()
