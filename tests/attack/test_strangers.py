@@ -58,6 +58,17 @@ class Strangers(Attack):
         self.sockets(self.c.otlp, 400)
         self.others_work("and 400 at 4318")
 
+    def test_idle_sockets_beside_many_readers(self):
+        """Who is accepted has most of the room, and strangers the rest: there is a place for the next."""
+        for i in range(4):
+            self.who[f"p{i}"] = self.ca.issue(f"p{i}", f"URI:spiffe://site/p/{i}")
+        self.collector(AllowReaders="spiffe://site/people spiffe://site/p/*")
+        readers = [self.connect(f"p{i}", self.c.api) for i in range(4) for _ in range(32)]
+        for c in readers:
+            self.assertEqual(self.ask(c, "GET", "/api/v1/hosts").status, 200)
+        self.sockets(self.c.api, 300)
+        self.others_work("300 idle sockets beside 128 readers")
+
     def test_half_handshakes(self):
         self.collector()
         self.sockets(self.c.api, 300, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc")

@@ -8,6 +8,7 @@
 #include "log.h"
 
 #define ACCURACY USEC_PER_SEC
+#define SPARE_CONNECTIONS 8 /* what is ended is gone a moment later */
 
 struct http_connection {
         struct http_connection *next, *previous; /* of its phase */
@@ -188,7 +189,9 @@ static void end_a_stranger(struct http_connections *all, unsigned room) {
 static void join_strangers(struct http_connections *all, struct http_connection *c) {
         unsigned room = all->o->connections - all->o->connections / 4;
 
-        if (all->n_strangers >= room)
+        /* At the limit of all libmicrohttpd takes none any more, and nobody would be ended. */
+        if (all->n_strangers >= room ||
+            (all->n_strangers > 0 && all->n + SPARE_CONNECTIONS > all->o->connections))
                 end_a_stranger(all, room);
         count_as(all, c, c->caller.address, false);
         c->newer = NULL;
@@ -300,6 +303,7 @@ static struct http_connection *connected(struct http_connections *all, struct MH
                 c->credentials = server_certificate_attach(all->o->certificate, session);
         }
         join_phase(all, c, HTTP_PHASE_HEADER);
+        all->n++;
         if (!all->local)
                 join_strangers(all, c);
         return c;
@@ -318,6 +322,7 @@ void http_connections_notify(void *userdata, struct MHD_Connection *mhd, void **
         if (!c)
                 return;
         leave(all, c);
+        all->n--;
         if (!all->local && c->standing == STRANGER)
                 leave_strangers(all, c);
         if (c->count)

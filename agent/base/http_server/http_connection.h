@@ -30,7 +30,7 @@ struct http_connections {
         usec_t looked;  /* boot clock: at the files, when o says so */
         bool local;     /* a Unix socket */
         struct http_line strangers; /* over TCP: no request of theirs was accepted yet; the oldest first */
-        unsigned n_strangers;
+        unsigned n, n_strangers; /* n: of all */
         uint16_t *counts; /* of strangers by address, and of accepted callers by name: HTTP_COUNTS of each */
         struct http_line lines[_HTTP_PHASE_MAX];
 };

@@ -9,8 +9,8 @@
  * only, and a client that sends one byte now and then is never silent: so each connection has a time by
  * which its next step must be done.
  *
- * Connections over TCP are shared between who is accepted and who is not yet. Strangers have three quarters:
- * beyond, the oldest of them ends, of an address that has many if there is one, so that sockets which nobody
+ * Connections over TCP are shared between who is accepted and who is not yet. Strangers have three quarters,
+ * and what is left: beyond, the oldest of them ends, of an address that has many if there is one, so that sockets which nobody
  * uses keep nobody out. Addresses alone are no measure: a fleet may stand behind one. Who is accepted counts
  * by its certificate; beyond its share it is answered 503. With 403 or that the connection ends.
  *
