@@ -70,6 +70,11 @@ def share(rows):
             f"kind too {whole} = {100 * whole / n:.0f} %, wrong {words['wrong']}, nobody {words['nobody']}")
 
 
+def group_of(row):
+    """Its training. waits is false where tpu-stack did not yet read any: stacks alone."""
+    return row[1]["training"] + ("" if row[1].get("waits", True) else ", no waits")
+
+
 def table(rows):
     for name, truth, said, result in sorted(rows, key=lambda r: WORDS.index(r[3])):
         yield (f"{result:<14} {name:<36} {'/'.join(truth['hosts']):<6} {'|'.join(truth['kinds']):<20} "
@@ -82,11 +87,11 @@ def table(rows):
     for kind in sorted(pairs):
         yield f"  {kind:<22}" + ", ".join(f"{said} {n}" for said, n in pairs[kind].most_common())
     yield ""
-    for training in sorted({row[1]["training"] for row in rows}):
-        yield f"{training + ':':<10} {share([r for r in rows if r[1]['training'] == training])}"
-        others = [r for r in rows if r[1]["training"] != training]
-        yield f"{'  others':<10} {share(others)}" if others else "  others: none"
-    yield f"{'all:':<10} {share(rows)}" if rows else "no recordings"
+    for group in sorted({group_of(row) for row in rows}):
+        yield f"{group + ':':<20} {share([r for r in rows if group_of(r) == group])}"
+        others = [r for r in rows if group_of(r) != group]
+        yield f"{'  others':<20} {share(others)}" if others else "  others: none"
+    yield f"{'all:':<20} {share(rows)}" if rows else "no recordings"
 
 
 class Recorded(unittest.TestCase):
