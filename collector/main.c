@@ -41,6 +41,7 @@ struct collector {
         struct retain *retain;
         struct receiver receiver;
         struct speakers speakers;
+        struct page *page; /* NULL: there is none */
         struct api api;
         sd_event *event;
         struct http_server *otlp_server, *api_server;
@@ -60,6 +61,7 @@ static void collector_clear(struct collector *c) {
         c->registry = control_registry_free(c->registry);
         c->otlp_server = http_server_free(c->otlp_server);
         c->api_server = http_server_free(c->api_server);
+        c->page = page_free(c->page); /* after the servers: they send out of it */
         c->store = store_free(c->store);
         c->settings.tls = server_certificate_free(c->settings.tls);
         tls_callers_clear(&c->settings.agents);
@@ -103,6 +105,19 @@ static int open_server(struct collector *c, const struct tcp_address *a, const c
         if (r < 0)
                 return log_error_errno(r, "cannot serve %s on %s: %m", o->name, text);
         return 0;
+}
+
+/* Without it everything else works: a build may have none. */
+static void read_page(struct collector *c) {
+        int r = page_new(c->settings.page, &c->page);
+
+        if (r == -ENOENT)
+                log_info("no page in %s: / is answered 404, all other calls work", c->settings.page);
+        else if (r < 0)
+                (void) log_warning_errno(r, "the page in %s cannot be read: %m", c->settings.page);
+        else
+                log_debug("page: %zu bytes packed", page_packed_size(c->page));
+        c->api.page = c->page;
 }
 
 static int start_servers(struct collector *c, char otlp[static TCP_ADDRESS_TEXT_MAX],
@@ -350,6 +365,7 @@ static int run_collector(struct collector *c) {
         if (r >= 0)
                 r = start_registry(c);
         c->api.registry = c->registry;
+        read_page(c);
         if (r >= 0)
                 r = retain_new(&c->damage, &clock_system, &c->settings.retention, &c->retain);
         if (r < 0)

@@ -10,7 +10,7 @@
 #define BYTES_MIN (UINT64_C(16) << 20)
 
 struct command_line {
-        const char *otlp, *api, *database, *diagnose;
+        const char *otlp, *api, *database, *page, *diagnose;
         bool insecure, check, show;
 };
 
@@ -21,6 +21,7 @@ static int parse_command_line(int argc, char *argv[], struct command_line *c, st
                 { "listen-api", "ADDR:PORT",
                   "where people ask (default 127.0.0.1:" PORT(PORT_COLLECTOR_API) ")", &c->api, NULL },
                 { "database", "FILE", "default " PATH_COLLECTOR_STATE "/collector.db", &c->database, NULL },
+                { "page", "DIR", "the page's files (default " PATH_COLLECTOR_PAGE ")", &c->page, NULL },
                 { "diagnose", "EPISODE", "print the diagnosis of an episode in the database as JSON, end",
                   &c->diagnose, NULL },
                 { "insecure-listen", NULL, "allow addresses that others can reach, without TLS", NULL,
@@ -178,6 +179,7 @@ static int load_settings(const struct command_line *c, const struct options *o,
                             "127.0.0.1:" PORT(PORT_COLLECTOR_API)),
                 CONFIG_ITEM("Collector", "Database", config_parse_string255, s->database,
                             PATH_COLLECTOR_STATE "/collector.db"),
+                CONFIG_ITEM("Collector", "Page", config_parse_string255, s->page, PATH_COLLECTOR_PAGE),
                 CONFIG_ITEM("Collector", "InsecureListen", config_parse_bool, &s->insecure, "no"),
                 CONFIG_ITEM("Collector", "Certificate", config_parse_string255, s->certificate, ""),
                 CONFIG_ITEM("Collector", "Key", config_parse_string255, s->key, ""),
@@ -235,6 +237,7 @@ static int load_settings(const struct command_line *c, const struct options *o,
         if (override_text(s->otlp, sizeof(s->otlp), c->otlp, "listen-otlp") < 0 ||
             override_text(s->api, sizeof(s->api), c->api, "listen-api") < 0 ||
             override_text(s->database, sizeof(s->database), c->database, "database") < 0 ||
+            override_text(s->page, sizeof(s->page), c->page, "page") < 0 ||
             override_text(s->diagnose, sizeof(s->diagnose), c->diagnose, "diagnose") < 0)
                 return -EINVAL;
         if (s->diagnose[0])

@@ -12,7 +12,7 @@
 #include "tls_peer.h"
 
 struct collector_settings {
-        char otlp[64], api[64], database[256]; /* as written */
+        char otlp[64], api[64], database[256], page[256]; /* as written */
         struct tcp_address otlp_address, api_address;
         char diagnose[64]; /* an episode: that is all that is done; empty: none */
         bool insecure;

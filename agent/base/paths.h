@@ -30,6 +30,7 @@
 #define PATH_TCMALLOC "/usr/lib/x86_64-linux-gnu/libtcmalloc.so.4"
 
 #define PATH_COLLECTOR_STATE "/var/lib/tpu-collectord"
+#define PATH_COLLECTOR_PAGE  "/usr/share/tpu-collector/page"
 
 #define USER_HOSTD "tpu-hostd"
 #define GROUP_RUN "tpu-run" /* members may start and stop runs as themselves */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tpuctl fleet: all hosts, as the collector knows them; fleet slices: all slices (docs/registry.md). */
+/* tpuctl fleet: all hosts, as the collector knows them; fleet slices, fleet stalls (docs/registry.md). */
 #include "answer.h"
 #include "fleet_orders.h"
 #include "json_text.h"
@@ -68,23 +68,26 @@ static int screen_slices(json_t *answer, usec_t now, FILE *out) {
         return r;
 }
 
-/* The word behind "fleet" is "slices". */
-static int fleet_slices(const struct ctl *c, int argc, char *argv[]) {
-        const char *url = NULL;
-        bool json = false;
-        const struct option_def defs[] = { OPTION_COLLECTOR(&url), OPTION_JSON(&json) };
-        struct options o = { .program = "tpuctl fleet slices",
-                             .synopsis = "[--collector URL] [--json]",
-                             .defs = defs,
-                             .n_defs = ELEMENTSOF(defs),
-                             .summary = "Lists the " SLICES_SUMMARY "." };
-        struct words w;
-        int r = words_parse(c, &o, argc, argv, 0, 0, &w);
+/* --- Stalls -------------------------------------------------------------------------------------------- */
 
-        if (r < 0)
-                return options_exit(r);
-        return answer_of_collector(&o, url, "/api/v1/slices",
-                                   &(struct answer_as){ json, screen_slices, NULL });
+#define STALLS_SUMMARY "stalls: what hosts were asked for their stacks about, and whom the verdicts name"
+
+static int screen_stalls(json_t *answer, usec_t now, FILE *out) {
+        static const struct column columns[] = {
+                { .title = "AT", .cell = "{at:time}" },
+                { .title = "RUN", .cell = "{run}" },
+                { .title = "EPISODE", .cell = "{episode}" },
+                { .title = "STATE", .cell = "[{recovered?}went on|{confirmed?}stands|{outcome?}{outcome}|asked]" },
+                { .title = "VERDICT", .cell = "{summary}", .shrinks = true },
+        };
+        const json_t *list = json_object_get(answer, "episodes");
+
+        if (!json_is_array(list))
+                return -EPROTO;
+        if (json_array_size(list) > 0)
+                return show_table(out, list, now, columns, ELEMENTSOF(columns));
+        fputs("no stacks were asked for yet\n", out);
+        return 0;
 }
 
 /* --- Hosts --------------------------------------------------------------------------------------------- */
@@ -194,6 +197,33 @@ int screen_fleet(json_t *answer, usec_t now, FILE *out) {
         return r;
 }
 
+/* A word behind "fleet" that lists something. */
+static const struct fleet_list {
+        const char *word, *program, *path, *summary;
+        int (*screen)(json_t *answer, usec_t now, FILE *out);
+} lists[] = {
+        { "slices", "tpuctl fleet slices", "/api/v1/slices", "Lists the " SLICES_SUMMARY ".", screen_slices },
+        { "stalls", "tpuctl fleet stalls", "/api/v1/episodes", "Lists the last 32 " STALLS_SUMMARY ".",
+          screen_stalls },
+};
+
+static int fleet_list(const struct fleet_list *l, const struct ctl *c, int argc, char *argv[]) {
+        const char *url = NULL;
+        bool json = false;
+        const struct option_def defs[] = { OPTION_COLLECTOR(&url), OPTION_JSON(&json) };
+        struct options o = { .program = l->program,
+                             .synopsis = "[--collector URL] [--json]",
+                             .defs = defs,
+                             .n_defs = ELEMENTSOF(defs),
+                             .summary = l->summary };
+        struct words w;
+        int r = words_parse(c, &o, argc, argv, 0, 0, &w);
+
+        if (r < 0)
+                return options_exit(r);
+        return answer_of_collector(&o, url, l->path, &(struct answer_as){ json, l->screen, NULL });
+}
+
 static char *summary_text(void) {
         char *text = NULL;
         size_t size = 0;
@@ -205,7 +235,7 @@ static char *summary_text(void) {
               "by slice and worker.\nAGE: when it was heard last; LAG: how old its telemetry was then. A "
               "host that has just started appears\nwithin some seconds.\n\nA word behind it asks, or orders "
               "by, the registry ('tpuctl fleet WORD --help' says more):\n  slices                       "
-              SLICES_SUMMARY,
+              SLICES_SUMMARY "\n  stalls                       " STALLS_SUMMARY,
               f);
         fleet_orders_list(f);
         if (!memstream_close(f, &text)) {
@@ -219,7 +249,8 @@ static int report_misuse(const char *word) {
         struct known_names k = known_names(word);
         char buf[KNOWN_TEXT_MAX];
 
-        known_names_add(&k, "slices");
+        for (size_t i = 0; i < ELEMENTSOF(lists); i++)
+                known_names_add(&k, lists[i].word);
         for (size_t i = 0; fleet_order_name(i); i++)
                 known_names_add(&k, fleet_order_name(i));
         fprintf(stderr, "tpuctl fleet: there is no 'fleet %s'%s\nTry 'tpuctl fleet --help'.\n", word,
@@ -266,10 +297,11 @@ int verb_fleet(const struct ctl *c, int argc, char *argv[]) {
 
         word = take_word(&o, argc, argv);
         if (word) {
+                for (size_t i = 0; i < ELEMENTSOF(lists); i++)
+                        if (streq(word, lists[i].word))
+                                return fleet_list(&lists[i], c, argc - 1, argv + 1);
                 order = fleet_order_find(word);
-                return order                   ? fleet_order(order, c, argc - 1, argv + 1)
-                       : streq(word, "slices") ? fleet_slices(c, argc - 1, argv + 1)
-                                               : report_misuse(word);
+                return order ? fleet_order(order, c, argc - 1, argv + 1) : report_misuse(word);
         }
         r = words_parse(c, &o, argc, argv, 0, 0, &w);
         if (r < 0)

@@ -84,6 +84,15 @@ static bool ends_in(const char *key, const char *end) {
         return n >= k && streq(key + n - k, end);
 }
 
+static const char *number_text(const char *key, int64_t n, char buf[static TEMPLATE_NUMBER_MAX]) {
+        if (ends_in(key, "_usec") || ends_in(key, "_msec"))
+                (void) snprintf(buf, TEMPLATE_NUMBER_MAX, "%.1f s",
+                                (double) n / (key[strlen(key) - 4] == 'u' ? 1e6 : 1e3));
+        else
+                (void) snprintf(buf, TEMPLATE_NUMBER_MAX, "%" PRIi64, n);
+        return buf;
+}
+
 static const char *field_text(const char *key, size_t len, char buf[static TEMPLATE_NUMBER_MAX],
                               const void *of) {
         const struct event *e = of;
@@ -97,18 +106,31 @@ static const char *field_text(const char *key, size_t len, char buf[static TEMPL
                 return NULL;
         if (!field_value(e, i, &v))
                 return "";
-        if (v.text)
-                return v.text;
-        if (ends_in(v.key, "_usec") || ends_in(v.key, "_msec"))
-                (void) snprintf(buf, TEMPLATE_NUMBER_MAX, "%.1f s",
-                                (double) v.number / (v.key[strlen(v.key) - 4] == 'u' ? 1e6 : 1e3));
-        else
-                (void) snprintf(buf, TEMPLATE_NUMBER_MAX, "%" PRIi64, v.number);
-        return buf;
+        return v.text ? v.text : number_text(v.key, v.number, buf);
 }
 
 char *event_sentence(const struct event *e, char buf[static EVENT_SENTENCE_MAX]) {
         return template_fill(buf, EVENT_SENTENCE_MAX, table[e->id].sentence, field_text, e);
+}
+
+static const char *body_text(const char *key, size_t len, char buf[static TEMPLATE_NUMBER_MAX],
+                             const void *of) {
+        char name[64];
+        const json_t *v;
+
+        (void) snprintf(name, sizeof(name), "%.*s", (int) len, key);
+        v = json_object_get(of, name);
+        if (json_is_string(v))
+                return json_string_value(v);
+        return json_is_integer(v) ? number_text(name, json_integer_value(v), buf) : "";
+}
+
+char *event_sentence_of(const char *name, const json_t *body, char buf[static EVENT_SENTENCE_MAX]) {
+        buf[0] = '\0';
+        for (size_t i = 0; i < ELEMENTSOF(table); i++)
+                if (streq(table[i].name, name))
+                        (void) template_fill(buf, EVENT_SENTENCE_MAX, table[i].sentence, body_text, body);
+        return buf;
 }
 
 json_t *event_to_json(const struct event *e) {

@@ -88,6 +88,10 @@ size_t event_values(const struct event *e, struct event_value ret[static EVENT_F
 #define EVENT_SENTENCE_MAX 1600
 char *event_sentence(const struct event *e, char buf[static EVENT_SENTENCE_MAX]);
 
+/* The same of one that came as JSON, from a program of any version: a field that it lacks is empty. "": no
+ * event has that name. */
+char *event_sentence_of(const char *name, const json_t *body, char buf[static EVENT_SENTENCE_MAX]);
+
 /* The fields as an object; texts longer than EVENT_TEXT_MAX are left out (stacks are in the record alone).
  * NULL: out of memory. */
 #define EVENT_TEXT_MAX 1024

@@ -32,6 +32,24 @@ static void api_health(const struct api *a, const struct http_request *q, struct
         reply->len = reply->body ? 3 : 0;
 }
 
+static void reply_page(const struct api *a, const char *name, const struct http_request *q,
+                       struct http_reply *reply) {
+        if (a->page && page_reply(a->page, name, q, reply))
+                return;
+        api_reply_error(reply, 404, a->page ? "the page has no such file" : "this collector has no page",
+                        a->page ? "open / of this collector in a browser"
+                                : "ls " PATH_COLLECTOR_PAGE " # the package tpu-collector has the page there, "
+                                  "if it was built with it; tpuctl fleet shows the same");
+}
+
+static void api_page_index(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        reply_page(a, PAGE_INDEX, q, reply);
+}
+
+static void api_page_file(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        reply_page(a, route_part(q, 0), q, reply);
+}
+
 #define TEXT(name) TAKES_TEXT(name, 0)
 #define LIMIT(most) TAKES_NUMBER("limit", 1, most)
 #define COUNT(name) TAKES_NUMBER(name, 0, INT64_MAX)
@@ -85,6 +103,10 @@ static const struct api_route routes[] = {
                      ARGUMENTS(TEXT("host"), TEXT("name"), LIMIT(API_POINTS_MAX), TAKES_TIME("from"),
                                TAKES_TIME("until"))),
           NEEDS_TELEMETRY, api_series },
+        { ROUTE("GET", "/api/v1/episodes"), NEEDS_REGISTRY, api_all_episodes },
+        { ROUTE("GET", "/api/v1/episodes/NAME"), NEEDS_REGISTRY, api_episode },
+        { ROUTE("GET", "/"), NEEDS_LEADER, api_page_index },
+        { ROUTE("GET", "/page/NAME"), NEEDS_NOTHING, api_page_file },
         { ROUTE("GET", "/metrics"), NEEDS_NOTHING, api_metrics },
         { ROUTE("GET", "/healthz"), NEEDS_NOTHING, api_health },
 };

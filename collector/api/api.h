@@ -7,6 +7,7 @@
 #include "clock.h"
 #include "database.h"
 #include "http_server.h"
+#include "page.h"
 #include "registry.h"
 #include "store.h"
 
@@ -37,6 +38,7 @@ struct api {
         const struct clock *clock;
         const struct counters *counters;
         struct registry *registry; /* NULL: none is kept here */
+        const struct page *page; /* NULL: there is none */
         bool telemetry;        /* it is kept here */
         const char
                 *elsewhere; /* the URL where it goes instead, as it is shown to people; "": not configured */

@@ -51,6 +51,9 @@ void api_lines(const struct api *a, const struct http_request *q, struct http_re
 void api_diagnosis(const struct api *a, const struct http_request *q, struct http_reply *reply);
 void api_captures(const struct api *a, const struct http_request *q, struct http_reply *reply);
 void api_episodes(const struct api *a, const struct http_request *q, struct http_reply *reply);
+/* Of all slices: the last ones; and one with its verdict. */
+void api_all_episodes(const struct api *a, const struct http_request *q, struct http_reply *reply);
+void api_episode(const struct api *a, const struct http_request *q, struct http_reply *reply);
 /* Text for a scraper, in the format that its Accept header asks for. */
 void api_metrics(const struct api *a, const struct http_request *q, struct http_reply *reply);
 

@@ -12,9 +12,19 @@ static bool has_captures(const struct store_episode *e) {
         return e->answered > 0 || !e->outcome;
 }
 
+static json_t *slices_json(const char *slices) {
+        json_t *list = json_array();
+
+        for (const char *at = slices ? slices : "", *end; *at; at = *end ? end + 1 : end) {
+                end = at + strcspn(at, " ");
+                (void) json_array_append_new(list, json_stringn(at, (size_t) (end - at))); /* a name */
+        }
+        return list;
+}
+
 static json_t *episode_head(const struct store_episode *e) {
-        return json_pack("{s:s, s:s, s:o, s:o, s:b, s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "episode",
-                         e->episode, "run", e->run, "generation", api_number(e->generation), "at",
+        return json_pack("{s:s, s:o, s:o, s:s, s:o, s:o, s:b, s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "episode",
+                         e->episode, "slices", slices_json(e->slices), "named", api_text(e->named), "run", e->run, "generation", api_number(e->generation), "at",
                          api_time(e->at), "suspected", e->suspected, "by", e->by, "why", e->why, "hosts",
                          (json_int_t) e->hosts, "answered",
                          api_number(has_captures(e) ? (int64_t) e->answered : -1), "outcome",
@@ -44,6 +54,10 @@ static int on_one(const struct store_episode *e, void *userdata) {
 static void no_episode(const struct api *a, const struct store_episode_filter *f, struct http_reply *reply) {
         char remedy[API_NAME_MAX + 32];
 
+        if (!f->slice) {
+                api_reply_error(reply, 404, "there is no such episode", "tpuctl fleet stalls");
+                return;
+        }
         if (!api_knows(a, KNOWN_SLICE, f->slice, reply))
                 return;
         (void) snprintf(remedy, sizeof(remedy), "tpuctl diagnose %s%s", f->slice,
@@ -54,17 +68,28 @@ static void no_episode(const struct api *a, const struct store_episode_filter *f
                         remedy);
 }
 
-void api_diagnosis(const struct api *a, const struct http_request *q, struct http_reply *reply) {
-        struct store_episode_filter f = { .slice = route_part(q, 0), .episode = route_text(q, "episode"),
-                                          .limit = 1 };
+static void reply_verdict(const struct api *a, const struct store_episode_filter *f,
+                          struct http_reply *reply) {
         json_t *v = NULL;
         int r;
 
-        r = store_list_episodes(a->store, &f, on_one, &v);
+        r = store_list_episodes(a->store, f, on_one, &v);
         if (r == 0)
-                no_episode(a, &f, reply);
+                no_episode(a, f, reply);
         else
                 api_reply_result(reply, a, MIN(r, 0), v);
+}
+
+void api_diagnosis(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        reply_verdict(a,
+                      &(struct store_episode_filter){ .slice = route_part(q, 0),
+                                                      .episode = route_text(q, "episode"),
+                                                      .limit = 1 },
+                      reply);
+}
+
+void api_episode(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        reply_verdict(a, &(struct store_episode_filter){ .episode = route_part(q, 0), .limit = 1 }, reply);
 }
 
 static int on_each(const struct store_episode *e, void *userdata) {
@@ -82,6 +107,15 @@ void api_episodes(const struct api *a, const struct http_request *q, struct http
                 return;
         }
         api_reply_result(reply, a, r, json_pack("{s:s, s:o}", "slice", slice, "episodes", list));
+}
+
+void api_all_episodes(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        const struct store_episode_filter f = { .limit = EPISODES_SHOWN, .brief = true };
+        json_t *list = json_array();
+        int r = list ? store_list_episodes(a->store, &f, on_each, list) : -ENOMEM;
+
+        (void) q;
+        api_reply_result(reply, a, r, json_pack("{s:o}", "episodes", list));
 }
 
 /* --- Captures: what a verdict is from, as its hosts sent it (proto/capture.proto) ------------------ */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api_calls.h"
+#include "events.h"
 
 /* --- Events ---------------------------------------------------------------------------------------- */
 
@@ -25,15 +26,20 @@ static int add_to_list(struct listing *l, json_t *v, int64_t id) {
 static int on_event(const struct store_event_row *row, void *userdata) {
         struct listing *l = userdata;
         const struct store_event *e = &row->event;
-        json_t *v;
+        char sentence[EVENT_SENTENCE_MAX];
+        json_t *v, *body;
 
         if (is_full(l, strlen(e->body) + strlen(e->attributes)))
                 return 1;
-        v = json_pack("{s:I, s:s, s:o, s:o, s:o, s:o, s:s, s:s, s:o, s:o, s:s}", "id", (json_int_t) row->id,
+        body = api_stored(e->body);
+        v = json_pack("{s:I, s:s, s:o, s:o, s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:s}", "id",
+                      (json_int_t) row->id,
                       "host", row->host, "slice", api_text(row->slice), "worker_id",
                       api_number(row->worker_id), "time", api_time(e->time), "received",
-                      api_time(e->received), "name", e->name, "severity", severity_name(e->severity), "body",
-                      api_stored(e->body), "attributes", api_stored(e->attributes), "service", e->service);
+                      api_time(e->received), "name", e->name, "severity", severity_name(e->severity), "sentence",
+                      json_is_string(body) ? json_string_value(body) /* our own */
+                                           : event_sentence_of(e->name, body, sentence),
+                      "body", body, "attributes", api_stored(e->attributes), "service", e->service);
         return add_to_list(l, v, row->id);
 }
 

@@ -21,7 +21,8 @@ static double seconds_between(usec_t early, usec_t late) {
 static int on_pushed(const struct store_host *h, void *userdata) {
         struct hosts *l = userdata;
         json_t *v = json_pack(
-                "{s:s, s:o, s:o, s:o, s:s, s:n, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:o}",
+                "{s:s, s:o, s:o, s:o, s:s, s:n, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:o, "
+                "s:n, s:n, s:n, s:n, s:n}",
                 "name", h->name, "slice", api_text(h->slice), "worker_id", api_number(h->worker_id),
                 "accelerator_type", api_text(h->accelerator_type), "registry", "none", "missing", "state",
                 api_text(h->state), "reasons", api_text(h->reasons), "orders", api_text(NULL), "observe", 0,
@@ -29,7 +30,8 @@ static int on_pushed(const struct store_host *h, void *userdata) {
                 api_time(h->first_seen), "last_seen", api_time(h->last_seen), "age_seconds",
                 seconds_between(h->last_seen, l->now), "lag_seconds",
                 h->newest ? json_real(seconds_between(h->newest, h->last_seen)) : json_null(), "run",
-                api_text(h->run), "step", api_number(h->step));
+                api_text(h->run), "step", api_number(h->step), "topology", "doing", "step_seconds",
+                "goodput", "suspicion");
 
         return v && json_object_set_new(l->pushed, h->name, v) == 0 ? 0 : -ENOMEM;
 }
@@ -45,12 +47,17 @@ static json_t *reported_text(const json_t *report, const char *key) {
 
 /* What it says of itself. */
 static json_t *member_json(const struct registry_host *h) {
-        return json_pack("{s:o, s:o, s:o, s:b, s:o, s:o, s:o}", "state", reported_text(h->report, "state"),
+        return json_pack("{s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "state", reported_text(h->report, "state"),
                          "reasons", reported_text(h->report, "reasons"), "orders",
                          reported_text(h->report, "orders"), "observe",
                          json_is_true(json_object_get(h->report, "observe")), "run",
                          api_text(*h->run ? h->run : NULL), "step", api_number(h->step), "accelerator_type",
-                         reported_text(h->report, "accelerator"));
+                         reported_text(h->report, "accelerator"), "topology",
+                         reported_text(h->report, "topology"), "doing",
+                         api_text(*h->doing ? h->doing : NULL), "step_seconds",
+                         h->step_time > 0 ? json_real((double) h->step_time / USEC_PER_SEC) : json_null(),
+                         "goodput", api_real(h->goodput), "suspicion",
+                         reported_text(h->report, "suspicion"));
 }
 
 /* What it said last stands, where telemetry has it. */
@@ -75,10 +82,11 @@ static int on_registered(const struct registry_host *h, void *userdata) {
             json_equal(json_object_get(more, "run"), json_object_get(known, "run")))
                 (void) json_object_del(more, "step"); /* it is there */
         if (!known)
-                known = json_pack("{s:n, s:n, s:n, s:n, s:b, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n}",
+                known = json_pack("{s:n, s:n, s:n, s:n, s:b, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n, "
+                                  "s:n, s:n, s:n}",
                                   "accelerator_type", "state", "reasons", "orders", "observe", 0, "version",
                                   "boot_id", "first_seen", "last_seen", "lag_seconds", "run", "step",
-                                  "missing");
+                                  "missing", "topology", "doing", "step_seconds", "goodput", "suspicion");
         if (r == 0 &&
             (!known || json_object_update_missing(v, known) < 0 || json_object_update(v, more) < 0))
                 r = -ENOMEM;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What people are shown of hosts: who is a member, who is missed, what members said of themselves; and how
  * their runs get on. */
+#include <math.h>
+
 #include "inside.h"
 #include "json_text.h"
 
@@ -11,6 +13,12 @@ static json_t *text_of(const json_t *member, const char *key, size_t max) {
         json_t *v = json_stringn(t ? t : "", t ? strnlen(t, max) : 0);
 
         return v ? v : json_string(""); /* cut within a letter */
+}
+
+/* Why its run is taken for stalled: not yet while it may be a pause. */
+static json_t *suspicion_of(const json_t *run) {
+        return json_is_true(json_object_get(run, "may_be_pause")) ? json_string("")
+                                                                  : text_of(run, "suspicion", 400);
 }
 
 /* The run that it is in; NULL: none. */
@@ -30,12 +38,13 @@ static const json_t *run_of(const json_t *member) {
 void hosts_take_member(struct session *s, const json_t *member) {
         const json_t *run = run_of(member), *step = json_object_get(run, "step");
         json_t *v =
-                json_pack("{s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:I}", "state",
+                json_pack("{s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:I}", "state",
                           text_of(member, "state", 31), "reasons", text_of(member, "reasons", 400), "orders",
                           text_of(member, "orders", 400), "observe",
                           json_is_true(json_object_get(member, "observe")), "notice",
                           text_of(member, "notice", 31), "accelerator", text_of(member, "accelerator", 63),
-                          "version", text_of(member, "version", 63), "run", text_of(run, "name", 63), "step",
+                          "version", text_of(member, "version", 63), "run", text_of(run, "name", 63),
+                          "topology", text_of(member, "topology", 31), "suspicion", suspicion_of(run), "step",
                           json_is_integer(step) ? json_integer_value(step) : (json_int_t) -1);
 
         free(s->report);
@@ -61,19 +70,39 @@ static bool may_speak_of(const struct registry *r, const struct session *s, cons
                gang_concerns(r->gang, key, s->slice, s->host);
 }
 
+const char *const registry_doings[] = { "idle",       "start", "step",  "compile", "checkpoint",
+                                        "evaluation", "pause", "stall", NULL };
+
+static void keep_figure(struct session *s, const char *run, const json_t *v) {
+        const json_t *goodput = json_object_get(v, "goodput");
+        const char *doing = json_text_of(v, "doing");
+
+        (void) snprintf(s->run, sizeof(s->run), "%s", run);
+        s->step = number_of(v, "step");
+        s->step_time = number_of(v, "step_time");
+        s->goodput = json_is_number(goodput) ? json_number_value(goodput) : NAN;
+        if (!(s->goodput >= 0 && s->goodput <= 1))
+                s->goodput = NAN;
+        s->doing[0] = '\0';
+        for (size_t i = 0; registry_doings[i]; i++)
+                if (streq(doing, registry_doings[i]))
+                        (void) snprintf(s->doing, sizeof(s->doing), "%s", doing);
+}
+
 /* The last of them that is one is shown. */
 void hosts_take_figures(struct registry *r, struct session *s, const json_t *figures) {
         json_t *taken = json_array(), *v;
         size_t i;
 
-        s->run[0] = '\0';
+        s->run[0] = s->doing[0] = '\0';
+        s->step_time = -1;
+        s->goodput = NAN;
         json_array_foreach (figures, i, v) {
                 const char *run = json_string_value(json_object_get(v, "run"));
 
                 if (!run || !*run || strlen(run) >= sizeof(s->run) || !may_speak_of(r, s, run))
                         continue;
-                (void) snprintf(s->run, sizeof(s->run), "%s", run);
-                s->step = number_of(v, "step");
+                keep_figure(s, run, v);
                 if (json_array_append(taken, v) < 0)
                         break; /* out of memory: the next sync brings newer ones */
         }
@@ -90,6 +119,15 @@ struct showing {
         void *userdata;
         int result;
 };
+
+/* A suspicion is news at once, figures are of the last tick. */
+static const char *doing_of(const struct session *s, const char *run, const json_t *report) {
+        bool pauses = *s->doing && !streq(s->doing, "step") && !streq(s->doing, "start");
+
+        if (!s->run[0] && !(run && *run))
+                return "idle";
+        return *json_text_of(report, "suspicion") && !pauses ? "stall" : s->doing;
+}
 
 static int show_member(const struct showing *w, const struct session *s) {
         usec_t real = clock_real(w->registry->o.clock), boot = registry_boot_now(w->registry);
@@ -111,7 +149,10 @@ static int show_member(const struct showing *w, const struct session *s) {
                                                                : "",
                                               .step = s->run[0] ? s->step
                                                       : step    ? json_integer_value(step)
-                                                                : -1 },
+                                                                : -1,
+                                              .step_time = s->run[0] ? s->step_time : -1,
+                                              .goodput = s->run[0] ? s->goodput : NAN,
+                                              .doing = doing_of(s, run, report) },
                      w->userdata);
         json_decref(report);
         return x;
@@ -138,7 +179,10 @@ static void show_absent(struct showing *w, const char *slice, const json_t *list
                                                                                        INT64_C(0)),
                                                                   .why = why ? why : otherwise,
                                                                   .run = "",
-                                                                  .step = -1 },
+                                                                  .step = -1,
+                                                                  .step_time = -1,
+                                                                  .goodput = NAN,
+                                                                  .doing = "" },
                                          w->userdata);
         }
 }

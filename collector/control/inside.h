@@ -78,7 +78,9 @@ struct session {
         usec_t joined, heard; /* boot clock; heard: its last request */
         char *report;   /* what people are shown of its member, as JSON; NULL: out of memory */
         char run[64];   /* by its last figures; "": none, or not known */
-        int64_t step;
+        int64_t step, step_time; /* likewise, µs; -1 */
+        double goodput;          /* likewise; NaN */
+        char doing[16];          /* likewise; "" */
         uint64_t since,
                 said;   /* said: the number of what it said last, of this incarnation; 0: it gives none */
         uint64_t fresh; /* the decision about what it said, whose storing it waits for; 0: it does not */

@@ -118,6 +118,9 @@ unsigned registry_elsewhere(struct registry *r, struct registry_body **ret_body)
 /* Gives the leadership up, so that another need not wait for its lease. 0: done; 1: resigned() follows. */
 int registry_resign(struct registry *r);
 
+/* What a host may do: idle, and the words of its figures (docs/registry.md). Ended by NULL. */
+extern const char *const registry_doings[];
+
 /* A host that has, or had, a worker id of a slice. Texts are borrowed inside the visitor, and never NULL. */
 struct registry_host {
         const char *name, *slice;
@@ -125,10 +128,13 @@ struct registry_host {
         bool member;          /* its lease has not ended */
         usec_t heard, joined; /* real clock; of one that is no member: since when it is missed, or 0 */
         const char *why;      /* it is no member */
-        const json_t *report; /* of a member: state, reasons, orders, observe, notice, accelerator, version;
-                                 else NULL */
+        const json_t *report; /* of a member: state, reasons, orders, observe, notice, accelerator, topology,
+                                 version, suspicion (why its run is taken for stalled, or empty); else NULL */
         const char *run;      /* by its last figures, else its report; "": none */
         int64_t step;         /* likewise; -1 */
+        int64_t step_time;    /* by its last figures, µs; -1: not known, as of the others */
+        double goodput;       /* 0 to 1; NaN */
+        const char *doing;    /* one of registry_doings, "": not known */
 };
 /* All of them, in no order. A non-zero answer ends it and is returned. */
 int registry_visit_hosts(const struct registry *r,

@@ -32,8 +32,12 @@ class Drive:
         sync = "/registry/v1/sync"
         self.call("POST", sync, 200, {"v": 1, "same": "h0/0", "incarnation": "a"})
         answer = self.call("POST", sync, 200,
-                           {"v": 1, "member": member(0), "wait": 1,
-                            "figures": [{"run": "j", "generation": 1, "at": 1, "step": 12}]})
+                           {"v": 1, "wait": 1,
+                            "member": member(0, topology="4x4", runs=[
+                                {"name": "j", "generation": 1, "state": "running", "suspected": 1,
+                                 "suspicion": "no step for 40 s"}]),
+                            "figures": [{"run": "j", "generation": 1, "at": 1, "step": 12, "step_time": 4000000,
+                                         "doing": "stall", "goodput": 0.9}]})
         self.case.assertEqual(answer["records"]["slice/h0"]["state"], "forming")
         self.case.assertEqual(self.call("POST", sync, 200,
                                         {"v": 1, "member": member(0, id="x")})["conflict"]["holder"], "h0")

@@ -38,9 +38,11 @@ class Apart(Case):
     def test_the_fleet_of_both(self):
         c = self.start()
         self.sync(c, member(0, orders="cordoned: disk"),
-                  figures=[{"run": "train", "generation": 2, "at": int(time.time() * 1e6), "step": 41}])
-        self.sync(c, member(1, state="unfit", reasons="nic.mtu eth1", next=["h2"], runs=[
-            {"name": "train", "generation": 2, "state": "running", "serial": "5", "step": 40}]))
+                  figures=[{"run": "train", "generation": 2, "at": int(time.time() * 1e6), "step": 41,
+                            "step_time": 4_100_000, "doing": "checkpoint", "goodput": 0.93}])
+        self.sync(c, member(1, state="unfit", reasons="nic.mtu eth1", next=["h2"], topology="4x4", runs=[
+            {"name": "train", "generation": 2, "state": "running", "serial": "5", "step": 40, "suspected": 1,
+             "suspicion": "no step for 40 s"}]))
         old = otlp.gauge("tpu.host.state", [otlp.point(1, {"tpu.host.state": "degraded"}, time.time() - 50)])
         for name in ("h0", "h2", "lone"):
             res = {**AGENT, "host.name": name, "tpu.slice.name": "s0", "tpu.worker.id": 7}
@@ -52,6 +54,9 @@ class Apart(Case):
         self.assertEqual([(x["state"], x["run"], x["step"], x["orders"]) for x in h.values()],
                          [("ready", "train", 41, "cordoned: disk"), ("unfit", "train", 40, None),
                           ("degraded", None, None, None), ("degraded", None, None, None)])
+        self.assertEqual([(x["doing"], x["step_seconds"], x["goodput"], x["suspicion"], x["topology"]) for x in h.values()],
+                         [("checkpoint", 4.1, 0.93, None, None), ("stall", None, None, "no step for 40 s", "4x4"),
+                          (None,) * 5, (None,) * 5])
         self.assertEqual((h["h1"]["reasons"], h["h1"]["accelerator_type"], h["h1"]["lag_seconds"],
                           h["h1"]["boot_id"]), ("nic.mtu eth1", "v6e-16", None, None))
         self.assertTrue(49 < h["h0"]["lag_seconds"] < 60 and h["h0"]["boot_id"] == "b-1")
@@ -70,7 +75,9 @@ class Apart(Case):
 
     def test_figures_that_make_no_sense(self):
         c = self.start()
-        self.sync(c, member(0), figures=[7, {}, {"run": "x" * 80, "at": 1}, {"run": "r", "at": -1},
+        self.sync(c, member(0), figures=[7, {}, {"run": "x" * 80, "at": 1},
+                                         {"run": "r", "at": -1, "doing": 7, "goodput": 7, "step_time": "x"},
+                                         {"run": "r", "at": 1, "doing": "<b>", "goodput": -1},
                                          {"run": "ok", "at": 1 << 60, "step": 3, "user": "x", "system": -1}])
         self.assertEqual([(h["run"], h["step"]) for h in self.hosts(c).values()], [("ok", 3)])
         self.sync(c, member(0), 400, figures={"run": "r"})

@@ -26,7 +26,8 @@ class Collector(Case):
     def setUp(self):
         super().setUp()
         self.file = OpenApi(FILE)
-        self.start()
+        (pathlib.Path(self.dir.name) / "index.html").write_text("<!doctype html>")
+        self.start("--page", self.dir.name)
 
     def request(self, port, method, url, body=None, headers=None):
         c = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
@@ -102,7 +103,14 @@ class Collector(Case):
         registry.before_reads()
         for method, path in self.file.operations:
             if method == "GET" and path != "/api/v1/series":
-                self.get(path)
+                names = {"/page/{name}": "index.html",
+                         "/api/v1/episodes/{name}": self.get("/api/v1/episodes")["episodes"][0]["episode"]}
+                self.get(path, name_=names.get(path, "h0"))
+        for path in ("/", "/page/{name}"):
+            tag = self.request(self.c.api, "GET", "/")[3]["ETag"]
+            self.get(path, 304, name_="index.html", headers={"If-None-Match": tag})
+        self.get("/page/{name}", 404, name_="none.js")
+        self.get("/api/v1/episodes/{name}", 404, name_="none")
         registry.after_reads()
         self.get("/api/v1/series", host="h0", name="tpu.run.step.number")
         self.get("/api/v1/series", 404, host="nobody", name="m")

@@ -16,6 +16,23 @@ from stand_ins import capture_wire, field
 
 
 class Fleet(Ctl):
+    def test_stalls(self):
+        server, url = self.collector()
+        path = ("GET", "/api/v1/episodes")
+        server.answers[path] = (200, {"episodes": []})
+        self.expect(["fleet", "stalls", "--collector", url], 0, stdout="no stacks were asked for yet\n", stderr="")
+        episodes = [dict(episode="e3", run="train", at="2026-11-21T10:20:00.000Z", outcome=None, summary=None, confirmed=None,
+                         recovered=None),
+                    dict(episode="e2", run="train", at="2026-11-21T10:10:00.000Z", outcome="named", summary="worker 2: it reads",
+                         confirmed="2026-11-21T10:10:09.000Z", recovered=None),
+                    dict(episode="e1", run="train", at="2026-11-21T10:00:00.000Z", outcome="named", summary="worker 1: it reads",
+                         confirmed="2026-11-21T10:00:09.000Z", recovered="2026-11-21T10:05:00.000Z")]
+        server.answers[path] = (200, {"episodes": episodes})
+        rows = self.expect(["fleet", "stalls", "--collector", url], 0, stderr="").stdout.splitlines()
+        for row, words in zip(rows[1:], ("asked", "stands", "went on")):
+            self.assertIn(f" {words} ", row)
+        self.assertIn("worker 2: it reads", rows[2])
+
     def test_hosts(self):
         server, url = self.collector()
         hosts = [dict(name="h0", slice="v6e-a", worker_id="0", state="ready", reasons="", age_seconds=4.2,

@@ -62,7 +62,7 @@ class Orders(Ctl):
     def test_misuse(self):
         for words, said in ((["cordn", "h0", "x"],
                              "tpuctl fleet: there is no 'fleet cordn'; did you mean 'cordon'? known: "
-                             "slices, cordon, drain, uncordon, observe, repair, release"),
+                             "slices, stalls, cordon, drain, uncordon, observe, repair, release"),
                             (["cordon"], "tpuctl fleet cordon: a word is missing; usage: 'HOST REASON'"),
                             (["cordon", "a/b", "x"], "tpuctl fleet cordon: this is no name: 'a/b'"),
                             (["observe", "--host", "..%2f", "x"],
@@ -81,7 +81,7 @@ class Orders(Ctl):
 
     def test_help_of_each(self):
         text = self.expect(["fleet", "--help"], 0).stdout
-        for word in ("slices", "cordon", "drain", "uncordon", "observe", "repair", "release"):
+        for word in ("slices", "stalls", "cordon", "drain", "uncordon", "observe", "repair", "release"):
             self.assertIn(f"\n  {word} ", text)
             own = self.expect(["fleet", word, "--help"], 0, stderr="").stdout
             self.assertTrue(own.startswith(f"Usage: tpuctl fleet {word} "), own)

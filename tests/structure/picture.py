@@ -34,7 +34,7 @@ GROUPS = [
     ("diagnosis", r"collector/diagnose/"),
     ("telemetry", r"collector/telemetry/"),
     ("control", r"collector/control/"),
-    ("ports of the collector", r"collector/(receive|api)/"),
+    ("ports of the collector", r"collector/(receive|api|page)/"),
 ]
 
 

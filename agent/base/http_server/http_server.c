@@ -184,6 +184,9 @@ static bool add_headers(struct MHD_Response *m, const struct http_reply *reply, 
                 if (headers[i].value &&
                     MHD_add_response_header(m, headers[i].name, headers[i].value) != MHD_YES)
                         return false;
+        for (const char *const *h = reply->headers; h && h[0]; h += 2)
+                if (MHD_add_response_header(m, h[0], h[1]) != MHD_YES)
+                        return false;
         return true;
 }
 

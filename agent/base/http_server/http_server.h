@@ -66,6 +66,8 @@ struct http_reply {
         char allow[HTTP_ALLOW_MAX]; /* of 405; empty: not said */
         char *location;       /* of 307; taken over */
         unsigned retry_after; /* seconds; 0: not said */
+        const char *const *headers; /* others, name and value by turns, ended by NULL; they outlive the
+                                       server. NULL: none */
         bool later; /* nothing else is set: http_answer() brings the reply, the request's body stays */
 };
 /* Gives back what it owns. */

@@ -4,6 +4,7 @@
  * the records that come: the slice, orders, the fleet's mode.
  */
 #include <assert.h>
+#include <math.h>
 
 #include "addresses.h"
 #include "fingerprint.h"
@@ -178,9 +179,15 @@ static json_t *figure_of(struct bus *b, const struct host_run *run) {
         json_t *figure = json_pack("{s:s, s:I, s:I}", "run", run->name, "generation",
                                    (json_int_t) run->generation, "at", (json_int_t) host_now_real(b->host));
         usec_t step_time = progress_step_time(b, run->name);
+        const char *doing = progress_doing(b, run->name);
+        double goodput = progress_goodput(b, run->name);
 
         if (figure && step_time > 0)
                 (void) json_object_set_new(figure, "step_time", json_integer((json_int_t) step_time));
+        if (figure && doing)
+                (void) json_object_set_new(figure, "doing", json_string(doing));
+        if (figure && isfinite(goodput))
+                (void) json_object_set_new(figure, "goodput", json_real(goodput));
         for (size_t i = 0; figure && i < b->samples.n; i++) {
                 const struct sample_slot *s = &b->samples.slots[i];
 

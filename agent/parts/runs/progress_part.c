@@ -364,6 +364,18 @@ double progress_goodput(const struct bus *b, const char *run) {
         return total > 0 ? (double) w->goodput.spent[GOODPUT_STEP] / (double) total : NAN;
 }
 
+const char *progress_doing(const struct bus *b, const char *run) {
+        const struct watched *w = watched_of(b, run);
+
+        if (!w || w->over)
+                return NULL;
+        if (w->watch.suspicion.suspected)
+                return goodput_cause_name(cause_of(&w->watch.suspicion, w->watch.told));
+        if (w->watch.announced != PAUSE_NONE)
+                return goodput_cause_name(goodput_cause_of(w->watch.announced));
+        return goodput_cause_name(w->watch.stepped ? GOODPUT_STEP : GOODPUT_START);
+}
+
 bool progress_pause_announced(const struct bus *b, const char *run) {
         const struct watched *w = watched_of(b, run);
 

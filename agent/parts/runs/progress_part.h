@@ -18,6 +18,9 @@ uint64_t progress_last_step(const struct bus *b, const char *run);
 bool progress_pause_announced(const struct bus *b, const char *run);
 /* The share of its time that went into steps, 0 to 1; NAN: not known. */
 double progress_goodput(const struct bus *b, const char *run);
+/* What it does now: "start" before its first step, "step", or what it stands for: "compile", "checkpoint",
+ * "evaluation", "pause", "stall", the causes of tpu.run.time. NULL: the run is not watched. */
+const char *progress_doing(const struct bus *b, const char *run);
 /* The time from one step line to the next that is expected of it; 0: not known. */
 usec_t progress_step_time(const struct bus *b, const char *run);
 /*

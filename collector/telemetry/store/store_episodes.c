@@ -156,7 +156,9 @@ int store_list_episodes(struct store *s, const struct store_episode_filter *f,
                                            .recovered = (usec_t) sqlite3_column_int64(q, 12),
                                            .answered = (uint64_t) sqlite3_column_int64(q, 13),
                                            .expected = column_text(q, 14),
-                                           .report = column_text(q, 15) };
+                                           .report = column_text(q, 15),
+                                           .slices = column_text(q, 16),
+                                           .named = column_text(q, 17) };
 
                 r = visit(&e, userdata);
                 if (r != 0)

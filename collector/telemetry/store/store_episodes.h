@@ -47,6 +47,8 @@ struct store_episode {
         bool suspected;                             /* not only wanted by people */
         usec_t at, diagnosed, confirmed, recovered; /* 0: not */
         uint64_t answered;                          /* hosts that did; only read */
+        const char *named; /* the host, of one that goes on when it is brief; only read; NULL: not known */
+        const char *slices;                         /* with blanks between; only read; NULL: none */
 };
 /* Begins one: nothing is changed when it is there. slices: its slices, n of them. */
 int store_begin_episode(struct store *s, const struct store_episode *e, const char *const *slices, size_t n);
