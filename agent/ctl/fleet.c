@@ -77,7 +77,8 @@ static int screen_stalls(json_t *answer, usec_t now, FILE *out) {
                 { .title = "AT", .cell = "{at:time}" },
                 { .title = "RUN", .cell = "{run}" },
                 { .title = "EPISODE", .cell = "{episode}" },
-                { .title = "STATE", .cell = "[{recovered?}went on|{confirmed?}stands|{outcome?}{outcome}|asked]" },
+                { .title = "STATE",
+                  .cell = "[{recovered?}went on|{confirmed?}stands|{outcome?}{outcome}|asked]" },
                 { .title = "VERDICT", .cell = "{summary}", .shrinks = true },
         };
         const json_t *list = json_object_get(answer, "episodes");
@@ -202,7 +203,8 @@ static const struct fleet_list {
         const char *word, *program, *path, *summary;
         int (*screen)(json_t *answer, usec_t now, FILE *out);
 } lists[] = {
-        { "slices", "tpuctl fleet slices", "/api/v1/slices", "Lists the " SLICES_SUMMARY ".", screen_slices },
+        { "slices", "tpuctl fleet slices", "/api/v1/slices", "Lists the " SLICES_SUMMARY ".",
+          screen_slices },
         { "stalls", "tpuctl fleet stalls", "/api/v1/episodes", "Lists the last 32 " STALLS_SUMMARY ".",
           screen_stalls },
 };

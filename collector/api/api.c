@@ -38,7 +38,7 @@ static void reply_page(const struct api *a, const char *name, const struct http_
                 return;
         api_reply_error(reply, 404, a->page ? "the page has no such file" : "this collector has no page",
                         a->page ? "open / of this collector in a browser"
-                                : "ls " PATH_COLLECTOR_PAGE " # the package tpu-collector has the page there, "
+                                : "ls " PATH_COLLECTOR_PAGE " # where the package tpu-collector has it, "
                                   "if it was built with it; tpuctl fleet shows the same");
 }
 

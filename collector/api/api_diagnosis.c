@@ -23,8 +23,9 @@ static json_t *slices_json(const char *slices) {
 }
 
 static json_t *episode_head(const struct store_episode *e) {
-        return json_pack("{s:s, s:o, s:o, s:s, s:o, s:o, s:b, s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "episode",
-                         e->episode, "slices", slices_json(e->slices), "named", api_text(e->named), "run", e->run, "generation", api_number(e->generation), "at",
+        return json_pack("{s:s, s:o, s:o, s:s, s:o, s:o, s:b, s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o}",
+                         "episode", e->episode, "slices", slices_json(e->slices), "named",
+                         api_text(e->named), "run", e->run, "generation", api_number(e->generation), "at",
                          api_time(e->at), "suspected", e->suspected, "by", e->by, "why", e->why, "hosts",
                          (json_int_t) e->hosts, "answered",
                          api_number(has_captures(e) ? (int64_t) e->answered : -1), "outcome",

@@ -36,8 +36,9 @@ static int on_event(const struct store_event_row *row, void *userdata) {
                       (json_int_t) row->id,
                       "host", row->host, "slice", api_text(row->slice), "worker_id",
                       api_number(row->worker_id), "time", api_time(e->time), "received",
-                      api_time(e->received), "name", e->name, "severity", severity_name(e->severity), "sentence",
-                      json_is_string(body) ? json_string_value(body) /* our own */
+                      api_time(e->received), "name", e->name, "severity", severity_name(e->severity),
+                      "sentence",
+                      json_is_string(body) ? json_string_value(body)
                                            : event_sentence_of(e->name, body, sentence),
                       "body", body, "attributes", api_stored(e->attributes), "service", e->service);
         return add_to_list(l, v, row->id);

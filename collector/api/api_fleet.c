@@ -47,7 +47,8 @@ static json_t *reported_text(const json_t *report, const char *key) {
 
 /* What it says of itself. */
 static json_t *member_json(const struct registry_host *h) {
-        return json_pack("{s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "state", reported_text(h->report, "state"),
+        return json_pack("{s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "state",
+                         reported_text(h->report, "state"),
                          "reasons", reported_text(h->report, "reasons"), "orders",
                          reported_text(h->report, "orders"), "observe",
                          json_is_true(json_object_get(h->report, "observe")), "run",
@@ -82,8 +83,8 @@ static int on_registered(const struct registry_host *h, void *userdata) {
             json_equal(json_object_get(more, "run"), json_object_get(known, "run")))
                 (void) json_object_del(more, "step"); /* it is there */
         if (!known)
-                known = json_pack("{s:n, s:n, s:n, s:n, s:b, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n, "
-                                  "s:n, s:n, s:n}",
+                known = json_pack("{s:n, s:n, s:n, s:n, s:b, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n, "
+                                  "s:n, s:n, s:n, s:n}",
                                   "accelerator_type", "state", "reasons", "orders", "observe", 0, "version",
                                   "boot_id", "first_seen", "last_seen", "lag_seconds", "run", "step",
                                   "missing", "topology", "doing", "step_seconds", "goodput", "suspicion");

@@ -44,7 +44,8 @@ void hosts_take_member(struct session *s, const json_t *member) {
                           json_is_true(json_object_get(member, "observe")), "notice",
                           text_of(member, "notice", 31), "accelerator", text_of(member, "accelerator", 63),
                           "version", text_of(member, "version", 63), "run", text_of(run, "name", 63),
-                          "topology", text_of(member, "topology", 31), "suspicion", suspicion_of(run), "step",
+                          "topology", text_of(member, "topology", 31), "suspicion", suspicion_of(run),
+                          "step",
                           json_is_integer(step) ? json_integer_value(step) : (json_int_t) -1);
 
         free(s->report);

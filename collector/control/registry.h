@@ -129,7 +129,7 @@ struct registry_host {
         usec_t heard, joined; /* real clock; of one that is no member: since when it is missed, or 0 */
         const char *why;      /* it is no member */
         const json_t *report; /* of a member: state, reasons, orders, observe, notice, accelerator, topology,
-                                 version, suspicion (why its run is taken for stalled, or empty); else NULL */
+                                 version, suspicion (why its run is taken for stalled); else NULL */
         const char *run;      /* by its last figures, else its report; "": none */
         int64_t step;         /* likewise; -1 */
         int64_t step_time;    /* by its last figures, µs; -1: not known, as of the others */

@@ -16,9 +16,9 @@
 
 struct page;
 /*
- * The directory's files with a name of lower-case or upper-case letters, digits, '.', '-' and '_' that ends in
- * .html, .css, .js or .svg. -ENOENT: there is no such directory, or no PAGE_INDEX in it. -E2BIG: more than it
- * may hold. -ENOMEM, or what reading says.
+ * The directory's files with a name of letters, digits, ".-_" and an end of .html, .css, .js or .svg.
+ * -ENOENT: there is no such directory, or no PAGE_INDEX in it. -E2BIG: more than it may hold. -ENOMEM, or
+ * what reading says.
  */
 int page_new(const char *directory, struct page **ret);
 struct page *page_free(struct page *p);

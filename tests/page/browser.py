@@ -37,12 +37,28 @@ class Browser:
         # Both ends are above 4 in the child, or dup2 would close one of them.
         read_theirs, write_theirs = (self._above(fd) for fd in (read_theirs, write_theirs))
         self.process = subprocess.Popen(
-            [PROGRAM, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
-             "--disable-extensions", "--disable-background-networking", "--disable-component-update",
-             "--disable-dev-shm-usage", "--remote-debugging-pipe", "--enable-precise-memory-info",
-             f"--user-data-dir={self.folder.name}", "about:blank"],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            close_fds=False, preexec_fn=child)
+            [
+                PROGRAM,
+                "--headless=new",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--hide-scrollbars",
+                "--no-first-run",
+                "--disable-extensions",
+                "--disable-background-networking",
+                "--disable-component-update",
+                "--disable-dev-shm-usage",
+                "--remote-debugging-pipe",
+                "--enable-precise-memory-info",
+                f"--user-data-dir={self.folder.name}",
+                "about:blank",
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            close_fds=False,
+            preexec_fn=child,
+        )
         os.close(read_theirs)
         os.close(write_theirs)
         self.number, self.waiting, self.lock = 0, {}, threading.Lock()
@@ -56,6 +72,7 @@ class Browser:
     @staticmethod
     def _above(fd):
         import fcntl
+
         new = fcntl.fcntl(fd, fcntl.F_DUPFD, 10)
         os.close(fd)
         os.set_inheritable(new, True)
@@ -93,11 +110,19 @@ class Browser:
         elif m["method"] == "Runtime.exceptionThrown":
             d = m["params"]["exceptionDetails"]
             self.errors.append(d.get("exception", {}).get("description") or d["text"])
-        elif m["method"] == "Runtime.consoleAPICalled" and m["params"]["type"] in ("error", "warning", "assert"):
-            self.errors.append(" ".join(str(a.get("description", a.get("value"))) for a in m["params"]["args"]))
+        elif m["method"] == "Runtime.consoleAPICalled" and m["params"]["type"] in (
+            "error",
+            "warning",
+            "assert",
+        ):
+            self.errors.append(
+                " ".join(str(a.get("description", a.get("value"))) for a in m["params"]["args"])
+            )
         elif m["method"] == "Log.entryAdded" and m["params"]["entry"]["level"] in ("error", "warning"):
             entry = m["params"]["entry"]
-            if entry["source"] != "network": # what the API refuses the page shows; that is no error of the page
+            if (
+                entry["source"] != "network"
+            ):  # what the API refuses the page shows; that is no error of the page
                 self.errors.append(f"{entry['text']} {entry.get('url', '')}")
         elif m["method"] == "Network.requestWillBeSent":
             self.requests.append(m["params"]["request"]["url"])
@@ -112,7 +137,7 @@ class Browser:
                 m["sessionId"] = self.session
             data = json.dumps(m).encode() + b"\0"
             while data:
-                data = data[os.write(self.write, data):]
+                data = data[os.write(self.write, data) :]
         try:
             m = answer.get(timeout=patience)
         except queue.Empty:
@@ -122,11 +147,20 @@ class Browser:
 
     def size(self, name, scheme="light", motion="no-preference"):
         width, height = SIZES[name]
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
-                  deviceScaleFactor=2 if name == "phone" else 1, mobile=name == "phone")
-        self.call("Emulation.setEmulatedMedia",
-                  features=[{"name": "prefers-color-scheme", "value": scheme},
-                            {"name": "prefers-reduced-motion", "value": motion}])
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=2 if name == "phone" else 1,
+            mobile=name == "phone",
+        )
+        self.call(
+            "Emulation.setEmulatedMedia",
+            features=[
+                {"name": "prefers-color-scheme", "value": scheme},
+                {"name": "prefers-reduced-motion", "value": motion},
+            ],
+        )
 
     def go(self, url):
         self.call("Page.navigate", url=url)
@@ -155,22 +189,36 @@ class Browser:
     def key(self, name):
         code = {"Enter": 13, "Tab": 9, "ArrowDown": 40, "ArrowUp": 38, "End": 35, "Home": 36}[name]
         for kind in ("keyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=code,
-                      **({"text": "\r"} if name == "Enter" and kind == "keyDown" else {}))
+            self.call(
+                "Input.dispatchKeyEvent",
+                type=kind,
+                key=name,
+                code=name,
+                windowsVirtualKeyCode=code,
+                **({"text": "\r"} if name == "Enter" and kind == "keyDown" else {}),
+            )
 
     def roles(self):
         """[(role, name)] of what assistive technology is told."""
         nodes = self.call("Accessibility.getFullAXTree")["nodes"]
-        return [(n["role"]["value"], n.get("name", {}).get("value", "")) for n in nodes
-                if not n.get("ignored") and "role" in n]
+        return [
+            (n["role"]["value"], n.get("name", {}).get("value", ""))
+            for n in nodes
+            if not n.get("ignored") and "role" in n
+        ]
 
     def picture(self, path, whole=False):
         """whole: all of the document, by a window that is as high."""
         if whole:
             width, ratio = self.run("innerWidth"), self.run("devicePixelRatio")
             height = min(self.run("document.documentElement.scrollHeight"), 6000)
-            self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=ratio,
-                      mobile=ratio > 1)
+            self.call(
+                "Emulation.setDeviceMetricsOverride",
+                width=width,
+                height=height,
+                deviceScaleFactor=ratio,
+                mobile=ratio > 1,
+            )
             time.sleep(0.4)
         shot = self.call("Page.captureScreenshot", format="png")
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)

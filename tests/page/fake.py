@@ -8,24 +8,53 @@ import threading
 import time
 import urllib.parse
 
-TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
-         ".svg": "image/svg+xml"}
+TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
 
 
 def host(i, slice_name, worker, **more):
-    return {"name": f"{slice_name}-w{worker}", "slice": slice_name, "worker_id": worker, "accelerator_type": "v6e-256",
-            "registry": "member", "missing": None, "state": "ready", "reasons": None, "orders": None, "observe": False,
-            "version": "0.2.0", "boot_id": "b", "first_seen": None, "last_seen": None, "age_seconds": 2.0,
-            "lag_seconds": 1.0, "run": "pretrain", "step": 18203, "topology": "16x16", "doing": "step",
-            "step_seconds": 4.1, "goodput": 0.93, "suspicion": None, **more}
+    return {
+        "name": f"{slice_name}-w{worker}",
+        "slice": slice_name,
+        "worker_id": worker,
+        "accelerator_type": "v6e-256",
+        "registry": "member",
+        "missing": None,
+        "state": "ready",
+        "reasons": None,
+        "orders": None,
+        "observe": False,
+        "version": "0.2.0",
+        "boot_id": "b",
+        "first_seen": None,
+        "last_seen": None,
+        "age_seconds": 2.0,
+        "lag_seconds": 1.0,
+        "run": "pretrain",
+        "step": 18203,
+        "topology": "16x16",
+        "doing": "step",
+        "step_seconds": 4.1,
+        "goodput": 0.93,
+        "suspicion": None,
+        **more,
+    }
 
 
 def fleet(n, of_slice=64):
     """n hosts, a few of them odd."""
     hosts = [host(i, f"s{i // of_slice}", i % of_slice) for i in range(n)]
-    for i, odd in ((n // 2, {"doing": "stall", "suspicion": "no step for 41 s, usually 4 s"}),
-                   (n // 3, {"age_seconds": 300.0}), (n // 5, {"orders": "cordoned: bad cable"}),
-                   (n // 7, {"doing": "checkpoint"}), (n // 11, {"state": "degraded", "reasons": "nic.mtu eth1 WARN"})):
+    for i, odd in (
+        (n // 2, {"doing": "stall", "suspicion": "no step for 41 s, usually 4 s"}),
+        (n // 3, {"age_seconds": 300.0}),
+        (n // 5, {"orders": "cordoned: bad cable"}),
+        (n // 7, {"doing": "checkpoint"}),
+        (n // 11, {"state": "degraded", "reasons": "nic.mtu eth1 WARN"}),
+    ):
         hosts[i].update(odd)
     return hosts
 
@@ -80,7 +109,9 @@ class Fake:
             q.send_response(status)
             q.send_header("Content-Type", kind)
             q.send_header("Content-Length", str(len(body)))
-            q.send_header("Content-Security-Policy", "require-trusted-types-for 'script'; trusted-types 'none'")
+            q.send_header(
+                "Content-Security-Policy", "require-trusted-types-for 'script'; trusted-types 'none'"
+            )
             q.end_headers()
             q.wfile.write(body)
         except OSError:
@@ -88,10 +119,12 @@ class Fake:
 
     def hosts(self, hosts):
         """In answers of 10,000, as the collector does."""
+
         def page(question):
             at = int(question.get("offset", 0))
-            some = hosts[at:at + 10000]
+            some = hosts[at : at + 10000]
             return {"hosts": some, "next": at + 10000 if at + 10000 < len(hosts) else None}
+
         self.answers["/api/v1/hosts"] = page
 
     def events(self, events=(), wait=1):
@@ -100,4 +133,5 @@ class Fake:
                 time.sleep(min(wait, int(question.get("wait", 0))))
                 return {"events": [], "next": len(events)}
             return {"events": list(events), "next": len(events)}
+
         self.answers["/api/v1/events"] = some

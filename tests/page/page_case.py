@@ -60,8 +60,10 @@ class PageCase(unittest.TestCase):
 
     def named(self, role, words):
         roles = self.browser.roles()
-        self.assertTrue(any(r == role and words in n for r, n in roles),
-                        f"no {role} named {words!r} among {[n for r, n in roles if r == role]}")
+        self.assertTrue(
+            any(r == role and words in n for r, n in roles),
+            f"no {role} named {words!r} among {[n for r, n in roles if r == role]}",
+        )
 
     def fit_for_all(self, what):
         """No error, labels for all that is used or seen, enough contrast, nothing cut off at the side."""

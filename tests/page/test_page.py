@@ -14,8 +14,12 @@ from page_case import PageCase, SHOTS  # noqa: E402
 from world import BLAMED, RUN, World  # noqa: E402
 
 FULL = os.environ.get("FULL") == "1"  # both sizes in both schemes; else each once
-VIEWS = {"fleet": ("#/fleet", "16 hosts"), "run": (f"#/run/{RUN}", f"Run {RUN}"), "slice": ("#/slice/s1", "Slice s1: 8 hosts"),
-         "host": ("#/host/s0-3", "the route to the peers")}
+VIEWS = {
+    "fleet": ("#/fleet", "16 hosts"),
+    "run": (f"#/run/{RUN}", f"Run {RUN}"),
+    "slice": ("#/slice/s1", "Slice s1: 8 hosts"),
+    "host": ("#/host/s0-3", "the route to the peers"),
+}
 
 
 class Page(PageCase):
@@ -43,8 +47,11 @@ class Page(PageCase):
         self.says(sentence)
         self.named("link", "s1, worker 5")
         views = {**VIEWS, "stall": (f"#/stall/{stored['episode']}", "Who waits for whom")}
-        for size, schemes in ((("desktop", ("light", "dark")), ("phone", ("light", "dark"))) if FULL
-                              else (("desktop", ("light",)), ("phone", ("dark",)))):
+        for size, schemes in (
+            (("desktop", ("light", "dark")), ("phone", ("light", "dark")))
+            if FULL
+            else (("desktop", ("light",)), ("phone", ("dark",)))
+        ):
             for scheme in schemes:
                 for name, (view, words) in views.items():
                     b.size(size, scheme, "reduce" if size == "phone" else "no-preference")
@@ -54,7 +61,9 @@ class Page(PageCase):
                     self.fit_for_all(f"{name} {size} {scheme}")
                     self.picture(f"{name}-{size}-{scheme}")
                 self.by_keyboard(sentence)
-        self.assertEqual({u for u in b.requests if not u.startswith((self.world.url, "about:", "data:"))}, set())
+        self.assertEqual(
+            {u for u in b.requests if not u.startswith((self.world.url, "about:", "data:"))}, set()
+        )
         self.of_the_stall(views["stall"][0], sentence)
         self.it_goes_on()
 
@@ -83,8 +92,14 @@ class Page(PageCase):
         b = self.browser
         b.size("desktop")
         self.show(self.world.url, view, "Who waits for whom")
-        self.says("all-reduce", "read_record", f"tpuctl fleet cordon {BLAMED}", "tpuctl diagnose",
-                  "What else happened, on one time line", "38 segments sent again")
+        self.says(
+            "all-reduce",
+            "read_record",
+            f"tpuctl fleet cordon {BLAMED}",
+            "tpuctl diagnose",
+            "What else happened, on one time line",
+            "38 segments sent again",
+        )
         self.named("image", "15 ranks wait in all-reduce wait for s1-5")
         self.named("image", "Merged stacks of 16 hosts. Odd frames: ")
         self.named("table", "Hosts by score")

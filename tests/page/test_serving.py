@@ -48,7 +48,9 @@ class Serving(Case):
                 self.assertIn("default-src 'none'", r.getheader("Content-Security-Policy"))
                 self.assertNotIn("unsafe", r.getheader("Content-Security-Policy"))
                 self.assertEqual(r.getheader("X-Content-Type-Options"), "nosniff")
-        print(f"the page is {total} bytes packed, {sum(f.stat().st_size for f in self.page.iterdir())} plain")
+        print(
+            f"the page is {total} bytes packed, {sum(f.stat().st_size for f in self.page.iterdir())} plain"
+        )
         self.assertLessEqual(total, SIZE_MAX)
 
     def test_no_other_file(self):
@@ -56,8 +58,16 @@ class Serving(Case):
         (self.page / "notes.txt").write_text("1")
         self.start("--page", str(self.page))
         (self.page / "later.js").write_text("1")
-        for path in ("/page/..%2f..%2fetc%2fpasswd", "/page/../c.db", "/page/.hidden.js", "/page/notes.txt", "/page/later.js",
-                     "/page/", "/page/index.html/x", "/page/%00app.js"):
+        for path in (
+            "/page/..%2f..%2fetc%2fpasswd",
+            "/page/../c.db",
+            "/page/.hidden.js",
+            "/page/notes.txt",
+            "/page/later.js",
+            "/page/",
+            "/page/index.html/x",
+            "/page/%00app.js",
+        ):
             self.assertIn(self.ask(path).status, (400, 404), path)
         self.assertEqual(self.ask("/", "POST").status, 405)
 
@@ -77,8 +87,16 @@ class Serving(Case):
         own = {f.name for f in self.page.iterdir()}
         for file in world.WEB.iterdir():
             text = file.read_text()
-            self.assertEqual(set(re.findall(r"https?://[^\"' )]+", text)) - {"http://www.w3.org/2000/svg"}, set(), file.name)
-            self.assertNotRegex(text, r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", file.name)
+            self.assertEqual(
+                set(re.findall(r"https?://[^\"' )]+", text)) - {"http://www.w3.org/2000/svg"},
+                set(),
+                file.name,
+            )
+            self.assertNotRegex(
+                text,
+                r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function",
+                file.name,
+            )
             for name in re.findall(r"from \"\./([^\"]+)\"", text) + re.findall(r"/page/([A-Za-z.]+)", text):
                 self.assertIn(name, own, file.name)
         index = (world.WEB / "index.html").read_text()

@@ -19,17 +19,41 @@ from world import World  # noqa: E402
 
 FULL = os.environ.get("FULL") == "1"
 MINUTES = 30 if FULL else 0.2
-STALL = {"episode": "e1", "slices": ["s1"], "named": "s1-w2", "run": "pretrain", "generation": 1, "at": "2026-11-27T10:00:00Z",
-         "suspected": True, "by": "s1-w0", "why": "no step", "hosts": 4, "answered": 4, "outcome": "named",
-         "summary": "slice s1, worker 2: it reads", "diagnosed": "2026-11-27T10:00:09Z",
-         "confirmed": "2026-11-27T10:00:09Z", "recovered": None}
+STALL = {
+    "episode": "e1",
+    "slices": ["s1"],
+    "named": "s1-w2",
+    "run": "pretrain",
+    "generation": 1,
+    "at": "2026-11-27T10:00:00Z",
+    "suspected": True,
+    "by": "s1-w0",
+    "why": "no step",
+    "hosts": 4,
+    "answered": 4,
+    "outcome": "named",
+    "summary": "slice s1, worker 2: it reads",
+    "diagnosed": "2026-11-27T10:00:09Z",
+    "confirmed": "2026-11-27T10:00:09Z",
+    "recovered": None,
+}
 LONG = "x" * 300
 
 # What would run, if any of it became markup, an attribute or an address.
-MARKUP = ['<img src=x onerror="window.hit=1">', "<script>window.hit=1</script>", "\"><svg onload=window.hit=1>",
-          "javascript:window.hit=1", "'onmouseover='window.hit=1", "</title><script>window.hit=1</script>",
-          "<iframe srcdoc='<script>parent.hit=1</script>'>", "{{constructor.constructor('window.hit=1')()}}",
-          "&lt;img src=x onerror=window.hit=1&gt;", "\u202e<b>gnp", "${window.hit=1}", "a`b`<u>c</u>"]
+MARKUP = [
+    '<img src=x onerror="window.hit=1">',
+    "<script>window.hit=1</script>",
+    "\"><svg onload=window.hit=1>",
+    "javascript:window.hit=1",
+    "'onmouseover='window.hit=1",
+    "</title><script>window.hit=1</script>",
+    "<iframe srcdoc='<script>parent.hit=1</script>'>",
+    "{{constructor.constructor('window.hit=1')()}}",
+    "&lt;img src=x onerror=window.hit=1&gt;",
+    "\u202e<b>gnp",
+    "${window.hit=1}",
+    "a`b`<u>c</u>",
+]
 
 FRAMES = """new Promise((done) => {
   const grid = document.querySelector(".grid"), times = [], draws = [];
@@ -76,16 +100,24 @@ class Fake(PageCase):
 
     def test_many_hosts(self):
         self.fake.hosts(fake.fleet(12_800))
-        self.show(self.fake.url, "", "12,800 hosts: 1 stalled, 1 silent, 1 cordoned, 1 degraded, 1 checkpoint, 12,795 stepping")
+        self.show(
+            self.fake.url,
+            "",
+            "12,800 hosts: 1 stalled, 1 silent, 1 cordoned, 1 degraded, 1 checkpoint, 12,795 stepping",
+        )
         rows = self.browser.run("document.querySelectorAll('.long tbody tr').length")
         self.assertLess(rows, 60)
-        self.assertEqual(self.browser.run("document.querySelector('.long').getAttribute('aria-rowcount')"), "12801")
+        self.assertEqual(
+            self.browser.run("document.querySelector('.long').getAttribute('aria-rowcount')"), "12801"
+        )
         frames = self.browser.run(FRAMES)
         self.assertGreater(frames["height"], 400)
         filters = self.browser.run(FILTER)
         for name, times in (("scrolling", frames["times"]), ("filtering", filters)):
-            print(f"12,800 hosts, {name}: {times[len(times) // 2]:.1f} ms a frame, 95 % below "
-                  f"{times[int(len(times) * 0.95)]:.1f}, most {times[-1]:.1f}")
+            print(
+                f"12,800 hosts, {name}: {times[len(times) // 2]:.1f} ms a frame, 95 % below "
+                f"{times[int(len(times) * 0.95)]:.1f}, most {times[-1]:.1f}"
+            )
         self.browser.run("document.querySelector('.long tbody a').focus()")
         self.browser.key("End")
         self.browser.until("document.activeElement.closest('tr')?.getAttribute('aria-rowindex') === '12801'")
@@ -100,7 +132,9 @@ class Fake(PageCase):
             self.browser.call("HeapProfiler.collectGarbage")
             used.append(self.browser.run("performance.memory.usedJSHeapSize") / 1e6)
             time.sleep(6 if MINUTES < 1 else 30)
-        print(f"12,800 hosts, memory of scripts over {MINUTES} min: {used[0]:.1f} MB at first, {max(used):.1f} at most, {used[-1]:.1f} last")
+        print(
+            f"12,800 hosts, memory of scripts over {MINUTES} min: {used[0]:.1f} MB at first, {max(used):.1f} at most, {used[-1]:.1f} last"
+        )
         self.assertEqual(self.browser.errors, [])
 
     def test_slow(self):
@@ -127,36 +161,76 @@ class Fake(PageCase):
 
     def test_telemetry_elsewhere(self):
         self.fake.hosts(fake.fleet(64))
-        self.fake.answers["/api/v1/events"] = (404, {"error": "e", "remedy": "r", "telemetry": "https://victoria:8428"})
+        self.fake.answers["/api/v1/events"] = (
+            404,
+            {"error": "e", "remedy": "r", "telemetry": "https://victoria:8428"},
+        )
         self.show(self.fake.url, "", "telemetry goes to https://victoria:8428")
         self.fit_for_all("telemetry elsewhere")
 
     def test_lies(self):
         """No answer makes the page fail: wrong types, missing members, endless trees, circles."""
-        wrong = [None, {}, 7, LONG, [], "text", True, [[]], [{"name": {"a": 1}}], -1e308][:None if FULL else 4]
+        wrong = [None, {}, 7, LONG, [], "text", True, [[]], [{"name": {"a": 1}}], -1e308][
+            : None if FULL else 4
+        ]
         deep = {"hosts": 4, "frames": [{"function": "f"}], "children": []}
         for _ in range(400):
             deep = {"hosts": 4, "frames": [{"function": "f", "file": LONG}], "children": [deep, 7]}
-        circle = {"nodes": [{"id": 1, "text": LONG}, {"id": 2}], "edges": [{"from": 1, "to": 2}, {"from": 2, "to": 1}, {"from": 9, "to": 1}]}
-        views = ["#/fleet", "#/run/pretrain", "#/slice/s1", "#/host/s1-w2", "#/stall/e1", "#/none/%zz", "#/constructor/x"]
+        circle = {
+            "nodes": [{"id": 1, "text": LONG}, {"id": 2}],
+            "edges": [{"from": 1, "to": 2}, {"from": 2, "to": 1}, {"from": 9, "to": 1}],
+        }
+        views = [
+            "#/fleet",
+            "#/run/pretrain",
+            "#/slice/s1",
+            "#/host/s1-w2",
+            "#/stall/e1",
+            "#/none/%zz",
+            "#/constructor/x",
+        ]
         for value in wrong:
             h = fake.host(1, "s1", 2)
             for key in h:
                 h[key] = value
-            named = {**fake.host(1, "s1", 2), "metrics": [{"name": value, "attributes": value, "value": value}, value]}
-            self.fake.answers.update({
-                "/api/v1/hosts": {"hosts": [h, value, fake.host(2, "s1", 3)], "next": None},
-                "/api/v1/runs": {"runs": [value, {"name": "pretrain", "history": value, "slices": value}]},
-                "/api/v1/runs/pretrain": {"name": "pretrain", "history": [value], "slices": value, "waits_for": value, "since": value},
-                "/api/v1/slices/s1": {"missing": value, "unlike": [value], "since": value},
-                "/api/v1/hosts/s1-w2": named,
-                "/api/v1/episodes": {"episodes": [STALL, value, {k: value for k in STALL}]},
-                "/api/v1/episodes/e1": {**STALL, "slices": value, "diagnosis": {"suspects": [value], "classes": [value, {"frame": value}],
-                                                                            "tree": value or deep, "graph": value or circle}}})
+            named = {
+                **fake.host(1, "s1", 2),
+                "metrics": [{"name": value, "attributes": value, "value": value}, value],
+            }
+            self.fake.answers.update(
+                {
+                    "/api/v1/hosts": {"hosts": [h, value, fake.host(2, "s1", 3)], "next": None},
+                    "/api/v1/runs": {
+                        "runs": [value, {"name": "pretrain", "history": value, "slices": value}]
+                    },
+                    "/api/v1/runs/pretrain": {
+                        "name": "pretrain",
+                        "history": [value],
+                        "slices": value,
+                        "waits_for": value,
+                        "since": value,
+                    },
+                    "/api/v1/slices/s1": {"missing": value, "unlike": [value], "since": value},
+                    "/api/v1/hosts/s1-w2": named,
+                    "/api/v1/episodes": {"episodes": [STALL, value, {k: value for k in STALL}]},
+                    "/api/v1/episodes/e1": {
+                        **STALL,
+                        "slices": value,
+                        "diagnosis": {
+                            "suspects": [value],
+                            "classes": [value, {"frame": value}],
+                            "tree": value or deep,
+                            "graph": value or circle,
+                        },
+                    },
+                }
+            )
             for view in views:
                 self.browser.go("about:blank")
                 self.browser.go(self.fake.url + view)
-                self.browser.until("!!document.querySelector('main h1, main [role=alert]')", f"{view} with {value!r}"[:80])
+                self.browser.until(
+                    "!!document.querySelector('main h1, main [role=alert]')", f"{view} with {value!r}"[:80]
+                )
                 self.browser.run("new Promise((done) => setTimeout(done, 60))")
                 self.assertEqual(self.browser.errors, [], f"{view} with {value!r}"[:200])
 
@@ -176,24 +250,100 @@ class Hostile(PageCase):
         for i, h in enumerate(w.hosts):
             h.say(reasons=text, orders=MARKUP[i], version=text[:60])
         for i, bad in enumerate(MARKUP):
-            resource = {"host.name": bad, "service.name": "tpu-hostd", "service.version": bad, "tpu.boot.id": bad,
-                        "tpu.slice.name": bad, "tpu.worker.id": i, "tpu.accelerator.type": bad}
-            attributes = {"tpu.run.name": bad, "tpu.check.name": bad, "tpu.check.subject": bad, "tpu.chip": bad, "tpu.process": bad,
-                          "network.interface.name": bad, "network.io.direction": "receive", "tpu.net.peer": bad}
-            names = ("tpu.check.verdict", "tpu.hbm.usage", "system.network.io", "tpu.net.retransmits", "tpu.duty_cycle", bad)
-            w.collector.post("/v1/metrics", otlp.request(resource, [otlp.gauge(n, [otlp.point(3, attributes)]) for n in names]))
-            body = {k: bad for k in ("check", "subject", "found", "wanted", "reason", "remedy", "from", "to", "run", "why", "text")}
+            resource = {
+                "host.name": bad,
+                "service.name": "tpu-hostd",
+                "service.version": bad,
+                "tpu.boot.id": bad,
+                "tpu.slice.name": bad,
+                "tpu.worker.id": i,
+                "tpu.accelerator.type": bad,
+            }
+            attributes = {
+                "tpu.run.name": bad,
+                "tpu.check.name": bad,
+                "tpu.check.subject": bad,
+                "tpu.chip": bad,
+                "tpu.process": bad,
+                "network.interface.name": bad,
+                "network.io.direction": "receive",
+                "tpu.net.peer": bad,
+            }
+            names = (
+                "tpu.check.verdict",
+                "tpu.hbm.usage",
+                "system.network.io",
+                "tpu.net.retransmits",
+                "tpu.duty_cycle",
+                bad,
+            )
+            w.collector.post(
+                "/v1/metrics",
+                otlp.request(resource, [otlp.gauge(n, [otlp.point(3, attributes)]) for n in names]),
+            )
+            body = {
+                k: bad
+                for k in (
+                    "check",
+                    "subject",
+                    "found",
+                    "wanted",
+                    "reason",
+                    "remedy",
+                    "from",
+                    "to",
+                    "run",
+                    "why",
+                    "text",
+                )
+            }
             for name in ("tpu.check.changed", "tpu.run.stall_suspected", "tpu.run.exited", bad):
                 w.collector.post("/v1/logs", otlp.request(resource, [otlp.log(name, body, 17, time.time())]))
-            w.collector.post("/v1/logs", otlp.request(resource, [otlp.log("tpu.run.line", bad, 9, time.time(), {
-                "tpu.run.name": world.RUN, "tpu.run.invocation": "a", "tpu.run.line": i + 1})]))
+            w.collector.post(
+                "/v1/logs",
+                otlp.request(
+                    resource,
+                    [
+                        otlp.log(
+                            "tpu.run.line",
+                            bad,
+                            9,
+                            time.time(),
+                            {"tpu.run.name": world.RUN, "tpu.run.invocation": "a", "tpu.run.line": i + 1},
+                        )
+                    ],
+                ),
+            )
         for h in w.hosts:
-            h.what = lambda k: {"step": 7, "processes": [{"pid": 1, "command": text, "threads": [
-                {"tid": 1, "name": MARKUP[0][:15], "state": "S", "wait": MARKUP[1], "syscall": MARKUP[2],
-                 "frames": [{"file": m, "line": 1, "function": m} for m in MARKUP]}]}]}
+            h.what = lambda k: {
+                "step": 7,
+                "processes": [
+                    {
+                        "pid": 1,
+                        "command": text,
+                        "threads": [
+                            {
+                                "tid": 1,
+                                "name": MARKUP[0][:15],
+                                "state": "S",
+                                "wait": MARKUP[1],
+                                "syscall": MARKUP[2],
+                                "frames": [{"file": m, "line": 1, "function": m} for m in MARKUP],
+                            }
+                        ],
+                    }
+                ],
+            }
         episode = w.stall()["episode"]
-        views = ["#/fleet", f"#/run/{world.RUN}", "#/slice/s0", "#/host/s0-0", f"#/stall/{episode}",
-                 *(f"#/host/{self.quote(m)}" for m in MARKUP), *(f"#/run/{self.quote(m)}" for m in MARKUP[:4])]
+        views = [
+            "#/fleet",
+            f"#/run/{world.RUN}",
+            "#/slice/s0",
+            "#/host/s0-0",
+            f"#/stall/{episode}",
+            *(f"#/host/{self.quote(m)}" for m in MARKUP),
+            *(f"#/run/{self.quote(m)}" for m in MARKUP[:4]),
+        ]
         b = self.browser
         b.size("desktop")
         for view in views:
@@ -202,8 +352,14 @@ class Hostile(PageCase):
             b.until("!!document.querySelector('main h1')", view)
             b.run("new Promise((done) => setTimeout(done, 700))")
             self.assertFalse(b.run("'hit' in window"), view)
-            self.assertEqual(b.run("document.querySelectorAll('main script, main img, main iframe, main u, main b, main [onerror], "
-                                   "main [onload], main [onmouseover], a[href^=javascript]').length"), 0, view)
+            self.assertEqual(
+                b.run(
+                    "document.querySelectorAll('main script, main img, main iframe, main u, main b, main [onerror], "
+                    "main [onload], main [onmouseover], a[href^=javascript]').length"
+                ),
+                0,
+                view,
+            )
             self.assertEqual(b.errors, [], view)
         self.show(w.url, "#/host/" + self.quote(MARKUP[0]), MARKUP[0])  # it is there, as text
         self.assertEqual({u for u in b.requests if not u.startswith((w.url, "about:"))}, set())
@@ -212,6 +368,7 @@ class Hostile(PageCase):
     @staticmethod
     def quote(name):
         import urllib.parse
+
         return urllib.parse.quote(name, safe="")
 
 
