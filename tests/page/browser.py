@@ -220,7 +220,8 @@ class Browser:
                 mobile=ratio > 1,
             )
             time.sleep(0.4)
-        shot = self.call("Page.captureScreenshot", format="png")
+        webp = {"format": "webp", "quality": 60} if path.endswith(".webp") else {"format": "png"}
+        shot = self.call("Page.captureScreenshot", **webp)
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         with open(path, "wb") as f:
             f.write(base64.b64decode(shot["data"]))

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """The page of a real tpu-collectord in a browser: what a person sees of a run that stalls, on a desktop and on
-a phone, light and dark, by keyboard alone. BUILD_DIR names the build; SHOTS where pictures go."""
+a phone, light and dark, by keyboard alone. BUILD_DIR names the build; SHOTS where pictures go;
+FULL=1 PICTURES=1 makes those of README.md again."""
 
 import os
 import pathlib
@@ -33,6 +34,8 @@ class Page(PageCase):
     def picture(self, name):
         time.sleep(0.4)  # what was drawn is on the screen
         self.browser.picture(str(SHOTS / f"{name}.png"))
+        if os.environ.get("PICTURES") and name.startswith(("fleet-desktop", "stall-desktop")):  # of README.md
+            self.browser.picture(str(world.TOP / f"docs/pictures/{name}.webp"))
 
     def test_a_stall(self):
         b = self.browser

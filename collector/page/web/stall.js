@@ -27,8 +27,8 @@ function waits(diagnosis) {
   const graph = graphOf(diagnosis);
   return graph.nodes.length === 0 ? null : h("section", { "aria-label": "Who waits for whom" }, h("h2", null, "Who waits for whom"),
     picture(graph, innerWidth < 700),
-    list(diagnosis.classes).length ? table("Where ranks stand", ["Standing", "Ranks", "Where", "Hosts", "Moved"], list(diagnosis.classes).slice(0, 40).map((c) =>
-      [text(c.standing), count(number(c.ranks)), [text(c.in), c.frame ? h("div", { class: "muted" }, frameText(object(c.frame))) : null], text(c.hosts), c.moved === true ? "yes" : "no"])) : null);
+    list(diagnosis.classes).length ? table("Where ranks stand", ["Waits for", "Ranks", "Where", "Hosts", "Moved"], list(diagnosis.classes).slice(0, 40).map((c) =>
+      [text(c.kind), count(number(c.ranks)), [text(c.in), c.frame ? h("div", { class: "muted" }, frameText(object(c.frame))) : null], text(c.hosts), c.moved === true ? "yes" : "no"])) : null);
 }
 
 function tree(diagnosis) {

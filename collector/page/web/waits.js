@@ -17,7 +17,7 @@ export function graphOf(diagnosis) {
       edges: edges.map((e) => ({ from: String(e.from), to: String(e.to), text: text(e.text) || text(e.why) || text(e.waits) })),
     };
   const named = list(diagnosis.suspects).filter((s) => (number(s.score) ?? 0) >= 0.5).slice(0, 3);
-  const waiting = list(diagnosis.classes).filter((c) => text(c.standing) === "collective").slice(0, 4);
+  const waiting = list(diagnosis.classes).filter((c) => !named.some((s) => text(s.kind) === text(c.kind) && (number(c.ranks) ?? 0) <= named.length)).slice(0, 4);
   const ends = named.map((s, i) => ({ id: `s${i}`, end: true,
     title: `${text(s.host) || "host"} · ${text(s.slice)}, worker ${number(s.worker) ?? "–"}`, text: text(s.sentence) }));
   const starts = waiting.map((c, i) => ({ id: `c${i}`, title: `${many(number(c.ranks) ?? 0, "rank waits", "ranks wait")} in ${text(c.in)}`,
