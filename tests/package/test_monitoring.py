@@ -41,7 +41,11 @@ class Monitoring(unittest.TestCase):
         """A rule that never fires is noticed."""
         with tempfile.TemporaryDirectory() as folder:
             shutil.copy(FOLDER / "rules-test.yaml", folder)
-            text = (FOLDER / "rules.yaml").read_text().replace("(tpu_check_verdict) >= 3", "(tpu_check_verdict) >= 4")
+            text = (
+                (FOLDER / "rules.yaml")
+                .read_text()
+                .replace("(tpu_check_verdict) >= 3", "(tpu_check_verdict) >= 4")
+            )
             pathlib.Path(folder, "rules.yaml").write_text(text)
             self.assertEqual(promtool("test", "rules", f"{folder}/rules-test.yaml").returncode, 1)
 
@@ -63,9 +67,14 @@ class Monitoring(unittest.TestCase):
 
     def test_metrics_are_ours(self):
         known = set(re.findall(r"`(\w+)` \| (?:gauge|counter)", (SOURCE / "docs/metrics.md").read_text()))
-        known |= {f"{n}_{end}" for n in re.findall(r"`(\w+)` \| histogram", (SOURCE / "docs/metrics.md").read_text())
-                  for end in ("sum", "count", "bucket")}
-        known |= set(re.findall(r'"(tpu_collectord_\w+)"', (SOURCE / "collector/api/api_metrics.c").read_text()))
+        known |= {
+            f"{n}_{end}"
+            for n in re.findall(r"`(\w+)` \| histogram", (SOURCE / "docs/metrics.md").read_text())
+            for end in ("sum", "count", "bucket")
+        }
+        known |= set(
+            re.findall(r'"(tpu_collectord_\w+)"', (SOURCE / "collector/api/api_metrics.c").read_text())
+        )
         recorded = {r["record"] for r in self.rules if "record" in r}
         for rule in self.rules:
             text = re.sub(r"\{[^}]*\}|\b(?:by|on) \([^)]*\)", "", rule["expr"])
