@@ -63,16 +63,28 @@ static size_t first_edge(const struct debts *d, uint32_t i) {
         return lo;
 }
 
-static void weigh_node(struct wait_graph *g, const struct evidence *e, uint32_t i) {
+/* A thread that runs or sleeps a little may look for the others' data again and again. Where the sockets say
+ * that others owe it and that it owes nobody, it does. */
+static bool looks_again(const struct wait_chain *c, bool owed, bool owes) {
+        return c->end == END_HERE && c->n == 1 && (c->kind == KIND_CPU || c->kind == WAIT_TIMER) && owed &&
+               !owes;
+}
+
+static void weigh_node(struct wait_graph *g, const struct evidence *e, uint32_t i, bool owes) {
         const struct wait_chain *c = &g->chains[i];
         struct graph_node *n = &g->nodes[i];
-        double stays = 1 - likeness_of(c, e->ranks[i].alike);
+        size_t first = first_edge(&g->debts, i);
+        bool owed = first < g->debts.n && g->debts.edges[first].from == i,
+             works = may_spin(c, e->ranks[i].alike) && owes && !owed; /* it does not wait for the others */
+        double stays = works ? 1 : 1 - likeness_of(c, e->ranks[i].alike);
 
         n->there = true;
-        n->end = end_of_rank(c, e->ranks[i].alike);
+        n->end = works                        ? c->weight
+                 : looks_again(c, owed, owes) ? weight_of(WEIGHT_LOOKS)
+                                              : end_of_rank(c, e->ranks[i].alike);
         if (c->end == END_RANKS)
                 stays *= 1 - (c->certain ? weight_of(WEIGHT_BLOCKED) : weight_of(WEIGHT_POLLS));
-        for (size_t k = first_edge(&g->debts, i); k < g->debts.n && g->debts.edges[k].from == i; k++)
+        for (size_t k = first; k < g->debts.n && g->debts.edges[k].from == i; k++)
                 stays *= 1 - g->debts.edges[k].weight;
         n->leaves = (1 - n->end) * (1 - stays);
         if (c->end == END_RANKS && c->certain)
@@ -266,6 +278,7 @@ static int spread_shares(struct wait_graph *g, const struct evidence *e) {
 
 int wait_graph_make(struct wait_graph *g, const struct evidence *e) {
         _cleanup_free_ uint32_t *visited = NULL;
+        _cleanup_free_ bool *owes = NULL;
         int r = debts_survey(e, &g->debts);
 
         if (r < 0)
@@ -274,15 +287,18 @@ int wait_graph_make(struct wait_graph *g, const struct evidence *e) {
         g->chains = calloc(e->n_ranks + 1, sizeof(*g->chains));
         g->nodes = calloc(g->n + 1, sizeof(*g->nodes));
         visited = calloc(g->n + 1, sizeof(*visited));
-        if (!g->chains || !g->nodes || !visited)
+        owes = calloc(g->n + 1, sizeof(*owes));
+        if (!g->chains || !g->nodes || !visited || !owes)
                 return -ENOMEM;
+        for (size_t i = 0; i < g->debts.n; i++)
+                owes[g->debts.edges[i].to] = true;
         for (uint32_t i = 0; i < g->n; i++) {
                 g->nodes[i].next = g->nodes[i].root = STACK_NONE;
                 g->nodes[i].there = i >= e->n_ranks && e->hosts[i - e->n_ranks].n_ranks == 0;
         }
         for (uint32_t i = 0; i < e->n_ranks; i++) {
                 chain_follow(e, i, &g->chains[i]);
-                weigh_node(g, e, i);
+                weigh_node(g, e, i, owes[i]);
         }
         for (uint32_t i = 0; i < g->n; i++)
                 if (g->nodes[i].root == STACK_NONE)

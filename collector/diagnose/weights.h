@@ -20,6 +20,7 @@ enum weight {
         WEIGHT_CYCLE,   /* two locks of one host, each waiting for the other */
         WEIGHT_OUTSIDE, /* it waits for a machine that is no host of the run */
         WEIGHT_SPINS,   /* it runs at the place where most run, in both captures */
+        WEIGHT_LOOKS,   /* it runs or sleeps, others owe it, and it owes nobody */
         WEIGHT_NEAR,    /* it stands in another line than most of the same function */
         WEIGHT_SIDE,    /* another thread of a rank that stands as most do waits for such an end */
         WEIGHT_SINK,    /* nothing is known of it but that the others' waits lead there */

@@ -257,6 +257,28 @@ static void test_heartbeats(void) {
         expect("heartbeats", OUTCOME_NAMED, 3, KIND_OWES, "worker 3");
 }
 
+/* Found on real processes: ranks that look for data again and again are met in any line, and nobody says
+ * that they do. One of them loops in code of its own: the sockets tell them apart. */
+static void test_ranks_that_look_again(void) {
+        static const char *const lines[] = { "loop.py:10 go | loop.py:40 swap",
+                                             "loop.py:10 go | loop.py:41 swap",
+                                             "loop.py:10 go | loop.py:45 any_left",
+                                             "loop.py:10 go | loop.py:77 spin" };
+
+        for (uint32_t odd = 0; odd < 4; odd++) {
+                mesh(4);
+                for (uint32_t i = 0; i < 4; i++)
+                        (void) stand(i, lines[i == odd ? 3 : i % 3], 'R');
+                for (size_t i = 0; i < w.n_links; i++) {
+                        w.links[i].a_unread = w.links[i].a == odd ? 20000 : 0;
+                        w.links[i].b_unread = w.links[i].b == odd ? 20000 : 0;
+                        w.links[i].a_sent += w.links[i].a == odd ? 264 : 0;
+                        w.links[i].b_sent += w.links[i].b == odd ? 264 : 0;
+                }
+                expect("ranks that look again", OUTCOME_NAMED, odd, KIND_CPU, "runs in `loop.py:77 spin`");
+        }
+}
+
 /* A pool that idles, a feeder that waits to be asked and a logger that writes now and then stand
  * everywhere: the one host where such a thread does something else is no culprit for it. */
 static void test_threads_that_serve(void) {
@@ -308,4 +330,4 @@ TEST_MAIN(test_all_stacks_equal, test_a_circle, test_two_receive_from_each_other
           test_a_path_of_one_direction, test_a_cut_within_a_star, test_all_wait_for_storage,
           test_some_wait_for_a_mount, test_compile, test_checkpoint, test_silent, test_left,
           test_launcher_and_loader, test_the_interpreters_lock, test_behind_nat, test_heartbeats,
-          test_threads_that_serve, test_throttled, test_a_server_on_the_host)
+          test_threads_that_serve, test_ranks_that_look_again, test_throttled, test_a_server_on_the_host)
