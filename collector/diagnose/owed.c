@@ -62,8 +62,7 @@ static int find_silence(const struct evidence *e, uint32_t *ret) {
 static bool is_of_steps(const struct debts *d, const struct captured_socket *s) {
         uint64_t silent = silence_of(s);
 
-        return silent + SLACK_MS >= d->silent_ms && silent >= d->silent_ms / 2 &&
-               silent <= 2 * (uint64_t) d->silent_ms + SLACK_MS;
+        return silent >= d->silent_ms / 2 && silent <= 2 * (uint64_t) d->silent_ms + SLACK_MS;
 }
 
 /* --- Ranks -------------------------------------------------------------------------------------------- */
