@@ -41,12 +41,14 @@ struct alike_thread alike_thread(const struct stack_table *t, const struct stack
                                  const struct host_capture *c, const struct captured_process *p,
                                  const struct captured_thread *thread, uint64_t process, bool main,
                                  bool moved) {
-        static const struct stack_code none = { STACK_NONE, STACK_NONE, STACK_NONE };
+        static const struct stack_code none = { STACK_NONE, STACK_NONE, STACK_NONE, 0 };
         bool read = thread->stack != STACK_NONE && !thread->changed;
         const struct stack_code *code = read ? &codes[thread->stack] : &none;
         uint8_t kind = place_kind(t, c, thread, captured_state_of(p, thread));
         uint32_t frame = code->own != STACK_NONE ? code->own : code->innermost;
-        uint32_t line = frame == STACK_NONE || moved || kind == KIND_CPU ? 0 : t->frames[frame].line;
+        uint32_t lines = frame == STACK_NONE || moved || kind == KIND_CPU ? 0
+                         : code->own != STACK_NONE                        ? code->own_path
+                                                                          : t->frames[frame].line;
         struct alike_thread a;
 
         if (main)
@@ -57,7 +59,7 @@ struct alike_thread alike_thread(const struct stack_table *t, const struct stack
                 a.role = mix(process, mix(3, function_of(t, code->root)));
         a.places[2] = mix(a.role, mix(kind, 4));
         a.places[1] = mix(a.places[2], function_of(t, frame));
-        a.places[0] = mix(a.places[1], line);
+        a.places[0] = mix(a.places[1], lines);
         return a;
 }
 

@@ -270,7 +270,8 @@ static void judge_rank(const struct diagnosis *d, const struct overview *o, uint
                 add_reason(s, c->kind, n->end * led * (stopped && r->place.kind != WAIT_STOPPED ? 0.4 : 1),
                            number);
         if (n->behind || (d->graph.debts.ranks[number].owes && n->next == STACK_NONE))
-                add_reason(s, KIND_OWES, weight_of(WEIGHT_OWES) * led, number);
+                add_reason(s, n->behind && r->alike != ALIKE_MOST ? c->kind : KIND_OWES,
+                           weight_of(WEIGHT_OWES) * led, number);
         else if (n->in_circle)
                 add_reason(s, KIND_OWES, weight_of(WEIGHT_MEMBER) * led, number);
         else if (n->end < BLAME_NAMED && d->graph.n_there > 2 && n->share * (double) d->graph.n_there > 1.5)

@@ -101,18 +101,22 @@ static uint64_t step_of(const struct evidence *e, uint32_t node) {
         return c ? c->step : CAPTURE_STEP_NONE;
 }
 
-/* Of the ranks of a circle the one that is behind: by what it owes, then by the last step; STACK_NONE:
- * nobody tells. */
+/* Of the ranks of a circle the one that is behind: by what it owes, the last step, a place of its own;
+ * STACK_NONE: nobody tells. */
 static uint32_t find_behind(const struct wait_graph *g, const struct evidence *e, uint32_t first) {
-        uint32_t slow = STACK_NONE, debtor = STACK_NONE, i = first;
+        uint32_t slow = STACK_NONE, debtor = STACK_NONE, other = STACK_NONE, i = first;
         uint64_t least = CAPTURE_STEP_NONE;
         int64_t most = 0, second = 0;
-        size_t at_least = 0, with_step = 0;
+        size_t at_least = 0, with_step = 0, others = 0, all = 0;
 
         do {
                 int64_t owes = g->debts.ranks[i].owes_ms;
                 uint64_t step = step_of(e, i);
+                bool alike = i >= e->n_ranks || e->ranks[i].alike == ALIKE_MOST;
 
+                all++;
+                others += !alike;
+                other = alike ? other : i;
                 with_step += step != CAPTURE_STEP_NONE;
                 at_least = step < least ? 1 : at_least + (step == least);
                 slow = step < least ? i : slow;
@@ -124,7 +128,9 @@ static uint32_t find_behind(const struct wait_graph *g, const struct evidence *e
         } while (i != first);
         if (debtor != STACK_NONE && most > g->debts.margin_ms && most >= 3 * second)
                 return debtor;
-        return at_least == 1 && with_step > 1 ? slow : STACK_NONE;
+        if (at_least == 1 && with_step > 1)
+                return slow;
+        return others == 1 && all > 2 ? other : STACK_NONE;
 }
 
 static void break_circle(struct wait_graph *g, const struct evidence *e, uint32_t first) {

@@ -269,6 +269,26 @@ static const struct path_end *greatest_end(const struct paths *x) {
         return NULL;
 }
 
+/* All that is bad is between the same two hosts, over whatever NICs. */
+static bool between_two(const struct paths *x) {
+        uint32_t a = STACK_NONE, b = STACK_NONE;
+
+        for (size_t i = 0; i < x->n; i++) {
+                const struct path_end *end = &x->ends[i];
+
+                if (end->missing == 0)
+                        continue;
+                if (end->host == STACK_NONE || end->other->host == STACK_NONE ||
+                    end->host == end->other->host)
+                        return false;
+                a = a == STACK_NONE ? end->host : a;
+                b = end->host != a && b == STACK_NONE ? end->host : b;
+                if (end->host != a && end->host != b)
+                        return false;
+        }
+        return b != STACK_NONE;
+}
+
 static enum paths_verdict judge_ends(const struct pairs *p, bool tcp_only, struct paths *x) {
         const struct path_end *end;
         size_t bad;
@@ -282,6 +302,8 @@ static enum paths_verdict judge_ends(const struct pairs *p, bool tcp_only, struc
         if (bad == 1)
                 return end->other->host != STACK_NONE && end->other->host != end->host ? PATHS_PAIR
                                                                                        : PATHS_NOTHING;
+        if (between_two(x))
+                return PATHS_PAIR;
         share = (double) end->missing / (double) bad;
         if (x->n_most != 1 || share <= 0.5)
                 return PATHS_NOTHING;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "place.h"
 
+#include "fnv.h"
+
 /* --- Words ------------------------------------------------------------------------------------------ */
 
 /* Functions whose names people know, by the last part of a Python function's name; a native function counts
@@ -119,7 +121,7 @@ static const struct {
         const char *start, *what;
         uint8_t kind;
 } kernel_waits[] = {
-        { "get_signal", "", WAIT_FROZEN },            /* kernel/signal.c, do_freezer_trap() within it */
+        { "get_signal", "", WAIT_FROZEN }, /* kernel/signal.c, do_freezer_trap() within it */
         { "do_freezer_trap", "", WAIT_FROZEN },
         { "futex_", "a lock", WAIT_LOCK },            /* kernel/futex/ */
         { "hrtimer_nanosleep", "sleep", WAIT_TIMER }, /* kernel/time/hrtimer.c */
@@ -233,7 +235,8 @@ const char *base_name(const char *path) {
 }
 
 static struct stack_code code_of(const struct stack_table *t, const bool *library, uint32_t stack) {
-        struct stack_code code = { STACK_NONE, STACK_NONE, STACK_NONE };
+        struct stack_code code = { STACK_NONE, STACK_NONE, STACK_NONE, 0 };
+        uint64_t path = FNV_BEGIN;
         const uint32_t *frames = stack_table_frames(t, stack);
 
         for (uint32_t i = 0; i < t->stacks[stack].n; i++)
@@ -246,7 +249,9 @@ static struct stack_code code_of(const struct stack_table *t, const bool *librar
                         continue;
                 code.root = code.root == STACK_NONE ? frames[i] : code.root;
                 code.own = frames[i];
+                path = fnv(path, &frames[i], sizeof(frames[i]));
         }
+        code.own_path = (uint32_t) (path ^ path >> 32);
         return code;
 }
 

@@ -38,6 +38,7 @@ struct place {
 struct stack_code {
         uint32_t own, root; /* frames: innermost and outermost of the training's own; STACK_NONE */
         uint32_t innermost; /* Python frame; STACK_NONE */
+        uint32_t own_path;  /* equal where all frames of its own are */
 };
 /* -ENOMEM. The caller frees *ret. */
 int stack_codes(const struct stack_table *t, struct stack_code **ret);

@@ -36,6 +36,8 @@ static void put_owes(FILE *f, const struct diagnosis *d, const struct suspect *s
                         "it received data %.2f s after it last sent, and has sent nothing for %" PRIu32
                         " s; ",
                         (double) debts->owes_ms / 1000, debts->silent_ms / 1000);
+        else if (n->behind && d->evidence.ranks[s->rank].alike != ALIKE_MOST)
+                fputs("it stands elsewhere than the others, and all wait for each other; ", f);
         else if (n->behind)
                 fprintf(f,
                         "it is a step behind the others that wait for each other (its last is %" PRIu64
