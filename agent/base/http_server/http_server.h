@@ -10,9 +10,10 @@
  * which its next step must be done.
  *
  * Connections over TCP are shared between who is accepted and who is not yet. Strangers have three quarters,
- * and what is left: beyond, the oldest of them ends, of an address that has many if there is one, so that sockets which nobody
- * uses keep nobody out. Addresses alone are no measure: a fleet may stand behind one. Who is accepted counts
- * by its certificate; beyond its share it is answered 503. With 403 or that the connection ends.
+ * and what is left. Beyond, the oldest of them ends, of an address that has many if there is one: sockets
+ * that nobody uses keep nobody out. Addresses alone are no measure, for a fleet may stand behind one. Who is
+ * accepted counts by its certificate; beyond its share it is answered 503. With 403 or that the connection
+ * ends.
  *
  * Who calls is looked at when the header is there: nothing of a stranger's body is kept. What is not kept is
  * read to its end and thrown away, within a bound, so that the client hears why instead of a reset.
