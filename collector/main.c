@@ -36,6 +36,8 @@ struct collector {
         struct damage damage;
         struct group *group;
         struct pace *pace;
+        struct first_words *first_words;
+        sd_event_source *first_word; /* when one is due */
         struct registry *registry;
         struct episodes *episodes;
         struct retain *retain;
@@ -58,6 +60,8 @@ static void collector_clear(struct collector *c) {
         c->episodes = episodes_free(c->episodes);
         c->group = group_free(c->group); /* answers: before the server goes */
         c->pace = pace_free(c->pace);
+        c->first_words = first_words_free(c->first_words);
+        c->first_word = sd_event_source_disable_unref(c->first_word);
         c->registry = control_registry_free(c->registry);
         c->otlp_server = http_server_free(c->otlp_server);
         c->api_server = http_server_free(c->api_server);
@@ -166,6 +170,35 @@ static void on_store_failed(int error, void *userdata) {
         damage_handle(&c->damage, error);
 }
 
+static void judge_first_words(struct collector *c) {
+        usec_t now = clock_real(&clock_system), due;
+        int r = first_word_port_judge(c->first_words, c->store,
+                                      c->registry ? registry_gang(c->registry) : NULL, now);
+
+        if (r > 0)
+                follow_news(c->api.follow);
+        else if (r < 0 && r != -ENOMEM)
+                damage_handle(&c->damage, r);
+        due = first_words_due(c->first_words);
+        /* Both fail only for a source without a loop. */
+        if (due == USEC_INFINITY)
+                (void) sd_event_source_set_enabled(c->first_word, SD_EVENT_OFF);
+        else if (sd_event_source_set_time_relative(c->first_word, due > now ? due - now : 0) >= 0)
+                (void) sd_event_source_set_enabled(c->first_word, SD_EVENT_ONESHOT);
+}
+
+static int on_first_word(sd_event_source *source, uint64_t at, void *userdata) {
+        (void) source, (void) at;
+        judge_first_words(userdata);
+        return 0;
+}
+
+static const struct first_word *first_word_of(const char *run, uint64_t generation, void *userdata) {
+        const struct collector *c = userdata;
+
+        return first_words_of(c->first_words, run, generation);
+}
+
 static void on_figures(const char *slice, unsigned worker, const char *host, const json_t *list,
                        void *userdata) {
         const struct pace_source who = { .name = host, .slice = slice, .worker = worker };
@@ -176,15 +209,19 @@ static void on_figures(const char *slice, unsigned worker, const char *host, con
                 follow_news(c->api.follow);
         else if (r < 0 && r != -ENOMEM)
                 damage_handle(&c->damage, r);
+        if (first_word_port_figures(c->first_words, &who, list, clock_real(&clock_system)) < 0)
+                log_warning("out of memory: what host %s says of its sockets is left out", host);
+        judge_first_words(c);
 }
 
 /* How runs got on is known of this term alone: windows over two leaders would be of two clocks. */
 static void on_leads(bool leads, void *userdata) {
         struct collector *c = userdata;
 
-        if (leads)
+        if (leads) {
                 pace_forget(c->pace);
-        else
+                first_words_forget(c->first_words);
+        } else
                 episodes_lost(c->episodes);
 }
 
@@ -296,6 +333,7 @@ static int start_episodes(struct collector *c) {
                 .patience = c->settings.patience,
                 .events = on_events,
                 .keep = on_keep,
+                .first_word = first_word_of,
                 .failed = on_store_failed,
                 .userdata = c,
         };
@@ -326,6 +364,11 @@ static int start_loop(struct collector *c) {
                                                on_patience, c);
         if (r >= 0)
                 r = sd_event_source_set_enabled(c->patience, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_add_time_relative(c->event, &c->first_word, CLOCK_MONOTONIC, 0,
+                                               10 * USEC_PER_MSEC, on_first_word, c);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(c->first_word, SD_EVENT_OFF);
         return r < 0 ? r : 0;
 }
 
@@ -359,6 +402,8 @@ static int run_collector(struct collector *c) {
         if (r >= 0)
                 r = pace_new(&c->pace);
         if (r >= 0)
+                r = first_words_new(&c->first_words);
+        if (r >= 0)
                 r = follow_new(c->event, &c->api, &c->api.follow);
         if (r >= 0)
                 r = start_episodes(c);
@@ -366,6 +411,7 @@ static int run_collector(struct collector *c) {
                 r = start_registry(c);
         c->api.registry = c->registry;
         read_page(c);
+        c->api.first_words = c->first_words;
         if (r >= 0)
                 r = retain_new(&c->damage, &clock_system, &c->settings.retention, &c->retain);
         if (r < 0)

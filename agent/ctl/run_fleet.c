@@ -4,6 +4,7 @@
 #include "answer.h"
 #include "json_text.h"
 #include "screens.h"
+#include "show.h"
 #include "table.h"
 
 #define PATH_SIZE 128
@@ -233,5 +234,8 @@ int screen_runs(json_t *answer, usec_t now, FILE *out) {
                         say_waits(out, json_text_of(run, "name"), "", json_object_get(run, "waits_for"),
                                   NULL);
                 }
+        json_array_foreach(runs, i, run)
+                if (r == 0)
+                        show(out, run, now, "[\n{first_word?}{name}: {first_word:lines}\n]");
         return r;
 }

@@ -45,6 +45,23 @@ void rhythm_add(struct rhythm *r, usec_t interval) {
         r->n++;
 }
 
+usec_t rhythm_recent(const struct rhythm *r, uint32_t n) {
+        usec_t last[RHYTHM_KEPT];
+
+        assert(n > 0 && n <= RHYTHM_KEPT);
+        if (r->n < n)
+                return 0;
+        for (uint32_t i = 0; i < n; i++) { /* sorted while they come */
+                usec_t t = r->last[(r->next + RHYTHM_KEPT - 1 - i) % RHYTHM_KEPT];
+                uint32_t at = i;
+
+                for (; at > 0 && last[at - 1] > t; at--)
+                        last[at] = last[at - 1];
+                last[at] = t;
+        }
+        return last[n / 2];
+}
+
 usec_t rhythm_quantile(const struct rhythm *r, unsigned percent) {
         uint32_t rank = (r->n * MIN(percent, 100u) + 99) / 100; /* how many do not exceed it, at least */
 

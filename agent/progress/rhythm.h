@@ -20,6 +20,8 @@ void rhythm_clear(struct rhythm *r);
 void rhythm_add(struct rhythm *r, usec_t interval);
 /* 0 while there is none. */
 usec_t rhythm_median(const struct rhythm *r);
+/* The median of the last n (1 to RHYTHM_KEPT); 0 while there are fewer. */
+usec_t rhythm_recent(const struct rhythm *r, uint32_t n);
 /* The shortest interval that at least percent (0 to 100) of all do not exceed; 0 while there is none. */
 usec_t rhythm_quantile(const struct rhythm *r, unsigned percent);
 

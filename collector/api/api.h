@@ -23,6 +23,7 @@
 #define API_SERIES_SPAN    ((usec_t) 3600 * USEC_PER_SEC) /* when nobody says from when */
 #define API_SILENT_SECONDS 60                             /* agents push every 10 s: six missed in a row */
 
+struct first_words;
 struct follow;
 
 /* What a call lists, and waits for. */
@@ -39,6 +40,7 @@ struct api {
         const struct counters *counters;
         struct registry *registry; /* NULL: none is kept here */
         const struct page *page; /* NULL: there is none */
+        const struct first_words *first_words; /* what was said of stalled runs from sockets alone */
         bool telemetry;        /* it is kept here */
         const char
                 *elsewhere; /* the URL where it goes instead, as it is shown to people; "": not configured */

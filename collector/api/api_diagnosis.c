@@ -2,6 +2,7 @@
 /* GET /api/v1/slices/NAME/diagnosis, /episodes and /captures. */
 #include "api_calls.h"
 #include "capture_write.h"
+#include "first_word.h"
 #include "json_text.h"
 #include "store_episodes.h"
 
@@ -35,15 +36,34 @@ static json_t *episode_head(const struct store_episode *e) {
                          e->recovered > 0 ? api_time(e->recovered) : json_null());
 }
 
+struct one {
+        const struct api *api;
+        json_t *value;
+};
+
+/* What the sockets alone said: of a report, or before there is one. */
+static json_t *first_word_of(const struct api *a, const struct store_episode *e, const json_t *report) {
+        const json_t *said = json_object_get(report, "first_word");
+        const struct first_word *w = NULL;
+
+        if (said)
+                return api_text(json_text_of(said, "text"));
+        if (!e->outcome && e->suspected && e->generation >= 0 && a->first_words)
+                w = first_words_of(a->first_words, e->run, (uint64_t) e->generation);
+        return api_text(w ? w->text : NULL);
+}
+
 static int on_one(const struct store_episode *e, void *userdata) {
+        struct one *one = userdata;
         json_t *v = episode_head(e), *report = e->report ? api_stored(e->report) : json_null(),
-               **ret = userdata;
+               **ret = &one->value;
         json_int_t hosts = json_integer_value(json_object_get(report, "hosts")),
                    silent = json_integer_value(json_object_get(report, "silent"));
 
         if (v && e->report && !has_captures(e))
                 (void) json_object_set_new(v, "answered",
                                            json_integer(hosts - silent)); /* or it is not known */
+        (void) json_object_set_new(v, "first_word", first_word_of(one->api, e, report)); /* or null */
         if (json_object_set_new(v, "diagnosis", report) < 0) {
                 json_decref(v);
                 v = NULL;
@@ -71,14 +91,14 @@ static void no_episode(const struct api *a, const struct store_episode_filter *f
 
 static void reply_verdict(const struct api *a, const struct store_episode_filter *f,
                           struct http_reply *reply) {
-        json_t *v = NULL;
+        struct one one = { .api = a };
         int r;
 
-        r = store_list_episodes(a->store, f, on_one, &v);
+        r = store_list_episodes(a->store, f, on_one, &one);
         if (r == 0)
                 no_episode(a, f, reply);
         else
-                api_reply_result(reply, a, MIN(r, 0), v);
+                api_reply_result(reply, a, MIN(r, 0), one.value);
 }
 
 void api_diagnosis(const struct api *a, const struct http_request *q, struct http_reply *reply) {

@@ -3,6 +3,8 @@
 #include <sys/random.h>
 
 #include "api_calls.h"
+#include "first_word.h"
+#include "json_text.h"
 #include "log.h"
 
 #define BY_MAX 384
@@ -125,6 +127,20 @@ static void refuse_act(const struct api *a, const struct http_request *q, struct
 
 /* --- Reading --------------------------------------------------------------------------------------- */
 
+/* The record as people see it: of a run that is suspected to stall, with what its sockets say. New
+ * reference. */
+static json_t *shown_run(const struct api *a, const json_t *v) {
+        json_t *copy = json_copy((json_t *) (uintptr_t) v);
+        const json_t *stalled = json_object_get(json_object_get(v, "planner"), "stalled");
+        const struct first_word *w =
+                a->first_words && json_integer_value(stalled) > 0
+                        ? first_words_of(a->first_words, json_text_of(v, "name"),
+                                         json_number_of(v, "generation"))
+                        : NULL;
+
+        return w ? json_member_add(copy, "first_word", json_string(w->text)) : copy;
+}
+
 static void reply_record(const struct api *a, const char *prefix, const struct http_request *q,
                          struct http_reply *reply) {
         const char *name = route_part(q, 0);
@@ -135,7 +151,7 @@ static void reply_record(const struct api *a, const char *prefix, const struct h
         (void) snprintf(key, sizeof(key), "%s%.64s", prefix, name);
         v = registry_record(a->registry, key);
         if (v)
-                api_reply(reply, 200, json_copy((json_t *) (uintptr_t) v));
+                api_reply(reply, 200, is_run ? shown_run(a, v) : json_copy((json_t *) (uintptr_t) v));
         else if (api_knows(a, is_run ? KNOWN_RUN : KNOWN_SLICE, name, reply))
                 api_reply_error(reply, 404,
                                 is_run ? "the run is one host's own: the registry has no record of it"
@@ -151,18 +167,25 @@ void api_slice(const struct api *a, const struct http_request *q, struct http_re
         reply_record(a, "slice/", q, reply);
 }
 
-static void add_record(const char *key, const json_t *value, void *userdata) {
+struct shown {
+        const struct api *api;
+        json_t *list;
+};
+
+static void add_run(const char *key, const json_t *value, void *userdata) {
+        const struct shown *s = userdata;
+
         (void) key;
-        (void) json_array_append(userdata, (json_t *) (uintptr_t) value); /* out of memory: shorter */
+        (void) json_array_append_new(s->list, shown_run(s->api, value)); /* out of memory: shorter */
 }
 
 void api_runs(const struct api *a, const struct http_request *q, struct http_reply *reply) {
-        json_t *list = json_array();
+        struct shown s = { a, json_array() };
 
         (void) q;
-        if (list)
-                registry_visit(a->registry, "run/", add_record, list);
-        api_reply(reply, 200, json_pack("{s:o}", "runs", list));
+        if (s.list)
+                registry_visit(a->registry, "run/", add_run, &s);
+        api_reply(reply, 200, json_pack("{s:o}", "runs", s.list));
 }
 
 void api_orders(const struct api *a, const struct http_request *q, struct http_reply *reply) {

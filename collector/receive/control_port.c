@@ -5,6 +5,7 @@
 
 #include "fnv.h"
 #include "http_routes.h"
+#include "json_text.h"
 #include "log.h"
 
 /* --- Syncs ----------------------------------------------------------------------------------------- */
@@ -210,14 +211,16 @@ int capture_port_store(struct store *s, const struct capture_words *w, const voi
 /* --- Figures --------------------------------------------------------------------------------------- */
 
 static int report_straggler(struct store *s, const struct pace_verdict *v, usec_t now) {
+        const enum event_id id = v->over ? EVENT_STRAGGLER_OVER : EVENT_STRAGGLER;
         int r = store_begin(s);
 
-        log_warning("%s", v->sentence);
+        (void) log_full(severity_priority(event_def(id)->severity), 0, "%s", v->sentence);
         if (r >= 0)
                 r = store_own_event(s,
-                                    EVENT_OF(STRAGGLER, .run = v->run, .host = v->name, .slice = v->slice,
-                                             .worker = v->worker, .hosts = (int64_t) v->hosts,
-                                             .sentence = v->sentence, .windows = v->windows),
+                                    EVENT_LIKE(STRAGGLER, id, event_def(id)->severity, .run = v->run,
+                                               .host = v->name, .slice = v->slice, .worker = v->worker,
+                                               .hosts = (int64_t) v->hosts, .sentence = v->sentence,
+                                               .windows = v->windows),
                                     v->name, v->slice, v->worker, now);
         if (r >= 0)
                 r = store_commit(s);
@@ -249,6 +252,13 @@ static int take_figures(struct pace *p, struct store *s, const struct pace_sourc
                 .user = seconds_of(v, "user"),
                 .system = seconds_of(v, "system"),
                 .waited = seconds_of(v, "waited"),
+                .looks = json_number_of(v, "looks"),
+                .owed = json_number_of(v, "owed"),
+                .costs = { .seconds = { [OWN_MEMORY] = seconds_of(v, "memory"),
+                                        [OWN_CPU] = seconds_of(v, "waited"),
+                                        [OWN_DISK] = seconds_of(v, "disk"),
+                                        [OWN_WORK] = seconds_of(v, "user") + seconds_of(v, "system") },
+                           .retransmits = seconds_of(v, "retransmits") },
         };
         struct pace_verdict verdict;
         int r = f.run && *f.run && at > 0 ? pace_take(p, who, &f, &verdict) : 0;
@@ -272,4 +282,59 @@ int pace_port_figures(struct pace *p, struct store *s, const struct pace_source 
                 r = MAX(r, k);
         }
         return r;
+}
+
+/* --- The first word -------------------------------------------------------------------------------- */
+
+int first_word_port_figures(struct first_words *w, const struct pace_source *who, const json_t *list,
+                            usec_t now) {
+        const struct first_word_source source = { who->name, who->slice, who->worker };
+        const json_t *v;
+        size_t i;
+        int r = 0;
+
+        json_array_foreach (list, i, v)
+                if (r == 0)
+                        r = first_words_take(w, &source, v, now);
+        return r;
+}
+
+static int report_first_word(struct store *s, const struct first_word *w, usec_t now) {
+        static const char *const says[] = { "nobody", "likely", "clear" };
+        int r = store_begin(s);
+
+        log_notice("run %s: %s", w->run, w->text);
+        if (r >= 0)
+                r = store_own_event(s,
+                                    EVENT_OF(FIRST_WORD, .run = w->run,
+                                             .generation = (int64_t) w->generation, .says = says[w->says],
+                                             .slice = w->slice, .host = w->host, .worker = w->worker,
+                                             .hosts = (int64_t) w->hosts, .said = (int64_t) w->said,
+                                             .silent_msec = (int64_t) ((w->at - MIN(w->at, w->since)) /
+                                                                       USEC_PER_MSEC),
+                                             .text = w->text),
+                                    w->host, w->slice, w->worker, now);
+        if (r >= 0)
+                r = store_commit(s);
+        if (r < 0)
+                store_rollback(s);
+        return r < 0 ? r : 1;
+}
+
+int first_word_port_judge(struct first_words *w, struct store *s, const struct gang *g, usec_t now) {
+        struct first_word word;
+        const char *run;
+        int said = 0;
+
+        while ((run = first_words_due_run(w, now))) {
+                const json_t *record = g ? record_of(g, "run/", run) : NULL;
+                int r = first_words_judge(w, run, json_object_get(record, "slices"), now, &word);
+
+                if (r > 0)
+                        r = report_first_word(s, &word, now);
+                if (r < 0)
+                        return r;
+                said = MAX(said, r);
+        }
+        return said;
 }

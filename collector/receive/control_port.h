@@ -8,6 +8,7 @@
 
 #include "capture_words.h"
 #include "episodes.h"
+#include "first_word.h"
 #include "http_server.h"
 #include "pace.h"
 #include "registry.h"
@@ -62,3 +63,14 @@ bool episode_port_wants(struct episodes *e, const struct gang *g, const char *sl
  * set here. 1: an event was stored; 0; -ENOMEM, the store's, outside of a transaction. */
 int pace_port_figures(struct pace *p, struct store *s, const struct pace_source *who, const json_t *list,
                       usec_t now);
+
+/*
+ * What hosts say of their sockets with their figures, given to first_word.h; what it says becomes the event
+ * tpu.run.first_word under the host that it names.
+ */
+
+/* 0; -ENOMEM. */
+int first_word_port_figures(struct first_words *w, const struct pace_source *who, const json_t *list,
+                            usec_t now);
+/* Judges what is due. 1: an event was stored; 0; -ENOMEM, the store's, outside of a transaction. */
+int first_word_port_judge(struct first_words *w, struct store *s, const struct gang *g, usec_t now);

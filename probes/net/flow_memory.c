@@ -77,6 +77,12 @@ int flow_memory_find(struct flow_memory *m, uint64_t cookie, unsigned dump, stru
         return 0;
 }
 
+const struct flow_mark *flow_memory_look(const struct flow_memory *m, uint64_t cookie) {
+        const struct flow_mark *mark = m->size > 0 ? find_mark(m, cookie) : NULL;
+
+        return mark && mark->seen != 0 ? mark : NULL;
+}
+
 /* What stands behind it because its home was taken moves up. */
 static void remove_at(struct flow_memory *m, size_t at) {
         size_t mask = m->size - 1;

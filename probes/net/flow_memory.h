@@ -11,6 +11,8 @@ struct flow_mark {
         uint32_t link; /* FLOW_MEMORY_NO_LINK: it is not counted */
         unsigned seen; /* the dump; 0: there is no mark here */
         uint8_t repeats;
+        uint8_t moved;   /* a bit for each of the last spans between two dumps, the last lowest */
+        uint8_t windows; /* so many of them are known */
 };
 
 struct flow_memory;
@@ -21,6 +23,8 @@ void flow_memory_clear(struct flow_memory *m);
  * call. -ENOSPC, -ENOMEM. */
 int flow_memory_find(struct flow_memory *m, uint64_t cookie, unsigned dump, struct flow_mark **ret,
                      bool *ret_known);
+/* The same, if there is one: nothing changes. */
+const struct flow_mark *flow_memory_look(const struct flow_memory *m, uint64_t cookie);
 /* Sockets that this dump did not have are closed. */
 void flow_memory_forget_older(struct flow_memory *m, unsigned dump);
 /* Its sockets are not counted any more. */

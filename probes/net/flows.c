@@ -10,6 +10,7 @@
 #include "grow.h"
 #include "tcp_figures.h"
 
+#define BUSY_PART 100 /* of what the busiest socket moves: less is no data of the steps */
 #define FORGET_AFTER 30 /* dumps without a connection */
 
 /* Round trips inside of a data centre are tens of microseconds, over a region milliseconds, over the world
@@ -289,6 +290,13 @@ int flows_take(struct flows *f, const struct tcp_connection *s,
         take_socket_state(f, l, s, &t, c.segments > 0);
         now.link = mark->link;
         now.seen = f->dump;
+        if (known && f->span > 0) {
+                uint64_t bytes = c.sent_bytes + c.received_bytes, *busiest = f->busiest[l->run];
+
+                busiest[0] = MAX(busiest[0], bytes);
+                now.moved = (uint8_t) (mark->moved << 1 | (bytes > 0 && bytes >= busiest[1] / BUSY_PART));
+                now.windows = (uint8_t) MIN(mark->windows + 1u, 8u);
+        }
         *mark = now;
         return 0;
 }
@@ -302,6 +310,10 @@ void flows_begin(struct flows *f, usec_t now) {
         f->sockets = 0;
         for (size_t i = 0; i < f->n_links; i++)
                 begin_link(&f->links[i]);
+        for (size_t r = 0; r < FLOW_RUNS_MAX; r++) {
+                f->busiest[r][1] = f->busiest[r][0];
+                f->busiest[r][0] = 0;
+        }
         for (size_t r = 0; r < FLOW_RUNS_MAX; r++)
                 for (size_t n = 0; n < FLOW_NICS_MAX; n++) {
                         if (!flows_has(f, r, n))

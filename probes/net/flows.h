@@ -134,6 +134,7 @@ struct flows {
         } nics[FLOW_NICS_MAX];
         char runs[FLOW_RUNS_MAX][FLOW_NAME_MAX]; /* "": the place is free */
         struct flow_sum sums[FLOW_RUNS_MAX][FLOW_NICS_MAX];
+        uint64_t busiest[FLOW_RUNS_MAX][2]; /* bytes that a socket moved at most: in this span, before */
         struct flow_rtts rtts[FLOW_RUNS_MAX][FLOW_NICS_MAX];
         uint64_t receive_max; /* the third of net.ipv4.tcp_rmem; 0: not known */
         unsigned dump;        /* their number; 0: none yet */

@@ -10,3 +10,4 @@ unit_test(gateway KNOWS base etcdgateway)
 unit_test(episode-records KNOWS base store episodes LIBRARIES PkgConfig::SQLITE PkgConfig::JANSSON
   PkgConfig::SYSTEMD)
 unit_test(registry-leading KNOWS base gang store registry)
+unit_test(first-word KNOWS base debts LIBRARIES PkgConfig::JANSSON)

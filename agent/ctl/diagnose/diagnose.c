@@ -81,6 +81,7 @@ static void print_words(const struct wish *wish) {
         show(stdout, wish->kept.words, 0,
              "[{episode?}\nepisode {episode}: [run {run}, ]asked for at {at} by {by}[ ({why})]; "
              "[{answered}|0] of [{hosts}|0] hosts answered\n"
+             "[{first_word}\n]"
              "[the stall was confirmed at {confirmed}[, over at {recovered}]\n]]");
 }
 

@@ -289,6 +289,17 @@ static void sample_member(void *self, struct bus_sink *s) {
         bus_tell(m->bus, BUS_MEMBER);
 }
 
+void member_figure(const struct bus *b, const char *run, const char *key, json_t *value) {
+        member_keep_figure(bus_part(b, &member_part), run, key, value);
+}
+
+void member_report_now(const struct bus *b) {
+        struct member_state *m = bus_part(b, &member_part);
+
+        if (m->registry)
+                member_report_figures(m);
+}
+
 static void hear_member(void *self, const struct bus_news *n) {
         struct member_state *m = self;
 
@@ -313,6 +324,8 @@ static void stop_member(void *self) {
         m->registry = registry_free(m->registry);
         m->news = sd_event_source_disable_unref(m->news);
         m->looking = worker_names_free(m->looking);
+        json_decref(m->figures);
+        m->figures = NULL;
         member_forget(m);
         run_parts_stop(m);
 }

@@ -30,6 +30,12 @@ struct registry *member_registry(const struct bus *b);
 /* The same where a collector is it, and took this host as member; else NULL. */
 struct registry *member_collector(const struct bus *b);
 
+/* One more value of a run's figures (docs/registry.md), for the next reports. NULL: not any more. The value
+ * is taken over. */
+void member_figure(const struct bus *b, const char *run, const char *key, json_t *value);
+/* The figures as they are now go out with the next report. */
+void member_report_now(const struct bus *b);
+
 /* The record slice/ of this host's slice; NULL: none came. */
 const json_t *member_slice_record(const struct bus *b);
 /* The record run/NAME; borrowed, NULL: none came. */

@@ -161,56 +161,6 @@ static void report_member(struct member_state *m) {
         m->said = member;
 }
 
-/* What one sample says of the run that it is of; others are passed over. */
-static void add_figure(json_t *figure, const struct sample *m) {
-        const char *kind = m->values[1] ? m->values[1] : "", *some = m->values[2] ? m->values[2] : "";
-
-        /* Out of memory: a member is left out, as one that is not known. */
-        if (streq(m->name, "tpu.run.step.number"))
-                (void) json_object_set_new(figure, "step", json_integer(m->i));
-        else if (streq(m->name, "tpu.run.cpu.time") && (streq(kind, "user") || streq(kind, "system")))
-                (void) json_object_set_new(figure, kind, json_real(m->is_int ? (double) m->i : m->d));
-        else if (streq(m->name, "tpu.run.pressure.stall_time") && streq(kind, "cpu") && streq(some, "some"))
-                (void) json_object_set_new(figure, "waited", json_real(m->is_int ? (double) m->i : m->d));
-}
-
-/* How far a run is, out of what this tick's samples said of it. */
-static json_t *figure_of(struct bus *b, const struct host_run *run) {
-        json_t *figure = json_pack("{s:s, s:I, s:I}", "run", run->name, "generation",
-                                   (json_int_t) run->generation, "at", (json_int_t) host_now_real(b->host));
-        usec_t step_time = progress_step_time(b, run->name);
-        const char *doing = progress_doing(b, run->name);
-        double goodput = progress_goodput(b, run->name);
-
-        if (figure && step_time > 0)
-                (void) json_object_set_new(figure, "step_time", json_integer((json_int_t) step_time));
-        if (figure && doing)
-                (void) json_object_set_new(figure, "doing", json_string(doing));
-        if (figure && isfinite(goodput))
-                (void) json_object_set_new(figure, "goodput", json_real(goodput));
-        for (size_t i = 0; figure && i < b->samples.n; i++) {
-                const struct sample_slot *s = &b->samples.slots[i];
-
-                if (startswith(s->sample.name, "tpu.run.") && s->sample.values[0] &&
-                    streq(s->sample.values[0], run->name))
-                        add_figure(figure, &s->sample);
-        }
-        return figure;
-}
-
-void member_report_figures(struct member_state *m) {
-        const struct host_runs *runs = m->bus->runs;
-        json_t *list = m->who.kind == REGISTRY_COLLECTOR ? json_array() : NULL;
-
-        assert(m->registry);
-        for (size_t i = 0; list && runs->known && i < runs->n; i++)
-                if (host_run_lives(&runs->runs[i])) /* out of memory: as in add_figure() */
-                        (void) json_array_append_new(list, figure_of(m->bus, &runs->runs[i]));
-        if (list && registry_figures(m->registry, list) < 0)
-                log_warning("how far the runs of this host are cannot be reported to the registry");
-        json_decref(list);
-}
-
 static int on_news(sd_event_source *source, uint64_t usec, void *userdata) {
         (void) source, (void) usec;
         report_member(userdata);

@@ -21,6 +21,7 @@ struct member_state {
         sd_event_source *news; /* a report is due */
         json_t *said;          /* the member/ record as it was reported last; NULL: not yet */
         usec_t said_at, started; /* boot clock; said_at: the steps of runs */
+        json_t *figures;         /* run -> key -> what member_figure() gave; NULL: nothing */
         json_t *slice_record, *site_mode, *order; /* NULL: none came, or it is gone */
         struct run_parts runs;
         struct worker_names *looking; /* at the names of the workers; NULL: not now */
@@ -39,8 +40,9 @@ void member_judge(struct member_state *m);
 /* member_records.c */
 /* Reports soon what is reported of this host, where that has changed. */
 void member_report_soon(struct member_state *m);
-/* In the tick: how far the runs of this host are. */
+/* In the tick: how far the runs of this host are. member_figures.c, as what follows. */
 void member_report_figures(struct member_state *m);
+void member_keep_figure(struct member_state *m, const char *run, const char *key, json_t *value);
 /* The durable identity of this machine: the instance id, else the machine id. */
 const char *member_machine(const struct bus *b);
 /* Two callbacks of the registry (registry.h); userdata: the state. */

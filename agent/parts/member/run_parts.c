@@ -274,6 +274,8 @@ void run_parts_freshen(struct member_state *m) {
 
 static json_t *add_suspicion_words(json_t *o, const struct suspicion *s) {
         o = json_member_add(o, "suspected", json_integer((json_int_t) s->at_real));
+        o = json_member_add(o, "since",
+                            json_integer((json_int_t) (s->at_real - MIN(s->at_real, s->at - s->since))));
         o = json_member_add(o, "suspicion", json_string(s->why));
         return s->counts ? o : json_member_add(o, "may_be_pause", json_true());
 }

@@ -8,7 +8,6 @@
 #include "net_drops.h"
 #include "tcp_figures.h"
 
-#define DUMP_MAX ((size_t) 64 * 1024 * 1024) /* each family's; nothing of it is kept */
 #define SETTLE_AGAIN (60 * USEC_PER_SEC)     /* routes, addresses and the slice change without a word */
 #define CAPTURED_MAX 8                           /* bad links of a capture */
 #define DROPS_MANY 100                       /* packets in an interval, of one reason at one place */
@@ -104,7 +103,7 @@ static void read_limit(struct net_state *n) {
 
 static void look_at_sockets(struct net_state *n, usec_t now) {
         const struct tcp_query query = {
-                .states = TCP_SOCKET_STATES, .with_info = true, .with_memory = true, .max = DUMP_MAX
+                .states = TCP_SOCKET_STATES, .with_info = true, .with_memory = true, .max = NET_DUMP_MAX
         };
         int r;
 
@@ -173,6 +172,7 @@ static void sample_net(void *self, struct bus_sink *s) {
         const struct net_figures *figures = bpf_net_figures(n->bus);
 
         look_at_network(n, host_now(n->bus->host));
+        net_looks_tick(n->looks);
         if (figures) {
                 flow_event_samples(&n->flows, &s->sink);
                 net_drop_samples(figures, &s->sink);
@@ -198,14 +198,25 @@ static int start_net(void *self) {
 
         if (r >= 0)
                 r = net_places_new(n->bus, &n->flows, &n->places);
+        if (r >= 0)
+                r = net_looks_new(n, &n->looks);
         return r < 0 ? log_error_errno(r, "the network of runs cannot be watched: %m") : 0;
 }
 
 static void stop_net(void *self) {
         struct net_state *n = self;
 
+        n->looks = net_looks_free(n->looks);
         n->places = net_places_free(n->places);
         flows_clear(&n->flows);
+}
+
+static void hear_net(void *self, const struct bus_news *n) {
+        if (n->topic == BUS_SUSPICION)
+                net_hear_suspicion(self, n->suspicion.run, n->suspicion.now);
+        if (n->topic == BUS_RECORD && n->record.value && n->record.fresh &&
+            startswith(n->record.key, "capture/"))
+                net_hear_request(self, n->record.value);
 }
 
 static const struct part_route routes[] = {
@@ -219,5 +230,6 @@ const struct part net_part = {
         .routes = routes,
         .start = start_net,
         .sample = sample_net,
+        .hear = hear_net,
         .stop = stop_net,
 };

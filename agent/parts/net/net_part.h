@@ -4,7 +4,8 @@
  * The part that watches the network of this host in the tick: the links of its runs to their peers out of
  * one dump of the TCP sockets while a run lives (no run: no dump), and what the network set of BPF programs
  * counted, where it runs. Samples tpu.net.* of docs/metrics.md; the events tpu.net.link_bad,
- * tpu.net.links_good and tpu.net.packets_dropped; GET /v1/net.
+ * tpu.net.links_good and tpu.net.packets_dropped; GET /v1/net. When a run is suspected to stall: who owes
+ * whom, for the registry.
  */
 #include "part.h"
 

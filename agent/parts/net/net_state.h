@@ -4,6 +4,10 @@
 #include "flows.h"
 #include "net_part.h"
 
+struct suspicion;
+
+#define NET_DUMP_MAX ((size_t) 64 * 1024 * 1024) /* each family's; nothing of it is kept */
+
 struct net_drop_seen {
         uint32_t reason;
         uint64_t location, packets; /* as of the last look */
@@ -14,6 +18,7 @@ struct net_state {
         struct bus *bus;
         struct flows flows;
         struct net_places *places; /* net_places.c */
+        struct net_looks *looks;   /* net_looks.c */
         usec_t settled;            /* boot clock: when names and routes were asked last for all */
         usec_t since_real;         /* when the first run that is here was seen */
         size_t bad;                /* links, as reported last */
@@ -25,6 +30,21 @@ struct net_state {
 
 /* GET /v1/net, in net_api.c. */
 int get_net(void *self, const struct http_request *r, struct http_reply *ret);
+
+/* --- Who owes whom: net_debts.c ------------------------------------------------------------------------ */
+
+/* Of a run that is suspected to stall (s), or not any more (NULL): goes to the registry. */
+void net_hear_suspicion(struct net_state *n, const char *run, const struct suspicion *s);
+/* The record capture/ of this host's slice. */
+void net_hear_request(struct net_state *n, const json_t *record);
+
+/* --- This host's own part of a step: net_looks.c ------------------------------------------------------- */
+
+struct net_looks;
+int net_looks_new(struct net_state *n, struct net_looks **ret);
+struct net_looks *net_looks_free(struct net_looks *k);
+/* Behind the tick's dump. */
+void net_looks_tick(struct net_looks *k);
 
 /* --- Whose a socket is: net_places.c ------------------------------------------------------------------- */
 

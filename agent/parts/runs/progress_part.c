@@ -18,8 +18,12 @@ struct watched {
         struct run_watch watch;
         struct goodput goodput;
         struct step_times times;
+        usec_t recent, best; /* the median of the last step intervals, and its least; 0: not known */
+        unsigned steps_a_line; /* 0: not known */
         bool over; /* it ended; its next start, if there is one, begins with the time since then */
 };
+
+#define RECENT_STEPS 8u
 
 /* After the start: by then it is known which runs of the journal still run. */
 #define FIRST_LOOK (3 * USEC_PER_SEC)
@@ -208,6 +212,7 @@ static void begin_start(struct bus *b, struct watched *w, const char *invocation
         if (w->watch.suspicion.suspected)
                 report_recovered(b, w, &w->watch.suspicion, "restart", now);
         run_watch_init(&w->watch);
+        w->recent = w->best = 0;
         w->over = false;
         (void) snprintf(w->invocation, sizeof(w->invocation), "%s", invocation);
 }
@@ -227,6 +232,10 @@ static void take_line(struct progress_state *p, const struct run_log_line *l) {
         if (run_watch_step(&w->watch, l->step->step, l->at, &stepped) == RUN_STEP_SAME)
                 return;
         step_times_add(&w->times, stepped.interval, stepped.steps);
+        if (stepped.steps > 0)
+                w->steps_a_line = (unsigned) MIN(stepped.steps, (uint64_t) UINT16_MAX);
+        w->recent = rhythm_recent(&w->watch.rhythm, RECENT_STEPS);
+        w->best = w->best == 0 || w->recent == 0 ? MAX(w->best, w->recent) : MIN(w->best, w->recent);
         goodput_step(&w->goodput, l->step->step, l->at, stepped.late ? rhythm_median(&w->watch.rhythm) : 0,
                      isfinite(l->step->seconds) ? (usec_t) (l->step->seconds * USEC_PER_SEC) : 0,
                      cause_of(&stepped.ended, stepped.told));
@@ -355,6 +364,19 @@ usec_t progress_step_time(const struct bus *b, const char *run) {
         const struct watched *w = watched_of(b, run);
 
         return w ? rhythm_median(&w->watch.rhythm) : 0;
+}
+
+unsigned progress_steps_a_line(const struct bus *b, const char *run) {
+        const struct watched *w = watched_of(b, run);
+
+        return w ? w->steps_a_line : 0;
+}
+
+void progress_pace(const struct bus *b, const char *run, usec_t *ret_recent, usec_t *ret_best) {
+        const struct watched *w = watched_of(b, run);
+
+        *ret_recent = w ? w->recent : 0;
+        *ret_best = w ? w->best : 0;
 }
 
 double progress_goodput(const struct bus *b, const char *run) {

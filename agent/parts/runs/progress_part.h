@@ -28,3 +28,7 @@ usec_t progress_step_time(const struct bus *b, const char *run);
  * memory.
  */
 json_t *progress_runs_to_json(struct bus *b);
+/* How many steps one of its step lines reports; 0: not known. */
+unsigned progress_steps_a_line(const struct bus *b, const char *run);
+/* The median of its last intervals between step lines, and the least that this has been; 0: not known. */
+void progress_pace(const struct bus *b, const char *run, usec_t *ret_recent, usec_t *ret_best);

@@ -5,6 +5,8 @@
 #include "json_text.h"
 #include "log.h"
 
+#define WORD_KEPT (600 * USEC_PER_SEC)
+
 /* --- The list -------------------------------------------------------------------------------------- */
 
 struct episode *episode_find(struct episode *first, const char *id) {
@@ -134,16 +136,53 @@ static int store_and_log(const struct episodes_options *o, const struct event *e
         return MIN(r, 0);
 }
 
+/* A word of another stall of the same run is none. */
+static const struct first_word *word_of(const struct episodes_options *o, const struct episode *x) {
+        const struct first_word *w = o->first_word && x->suspected && x->generation >= 0
+                                             ? o->first_word(x->run, (uint64_t) x->generation, o->userdata)
+                                             : NULL;
+
+        return w && w->since < x->at && w->at + WORD_KEPT > x->at ? w : NULL;
+}
+
+void episode_compare_words(const struct episodes_options *o, const struct episode *x,
+                           const struct verdict_text *v, char buf[static FIRST_WORD_SAYS_MAX],
+                           const struct first_word **ret) {
+        const struct first_word *w = word_of(o, x);
+        usec_t now = clock_real(o->clock);
+
+        *ret = w;
+        buf[0] = '\0';
+        if (!w)
+                return;
+        if (!w->host[0])
+                (void) snprintf(buf, FIRST_WORD_SAYS_MAX, "its sockets alone had named nobody");
+        else if (!*v->host)
+                (void) snprintf(buf, FIRST_WORD_SAYS_MAX,
+                                "its sockets alone had named %s, which the captures do not show", w->host);
+        else if (streq(w->host, v->host) && streq(w->slice, v->slice))
+                (void) snprintf(buf, FIRST_WORD_SAYS_MAX,
+                                "its sockets alone had named the same %.0f s before",
+                                (double) (now - MIN(now, w->at)) / USEC_PER_SEC);
+        else
+                (void) snprintf(buf, FIRST_WORD_SAYS_MAX,
+                                "its sockets alone had named %s, which the captures correct", w->host);
+}
+
 int episode_report_verdict(const struct episodes_options *o, const struct episode *x,
                            const struct verdict_text *v, bool confirmed) {
         const enum event_id id = confirmed ? EVENT_STALL_CONFIRMED : EVENT_STALL_UNCONFIRMED;
         const char *slice = *v->slice ? v->slice : x->slice;
+        char words[FIRST_WORD_SAYS_MAX];
+        const struct first_word *word;
 
+        episode_compare_words(o, x, v, words, &word);
         return store_and_log(o,
                     EVENT_LIKE(STALL_CONFIRMED, id, event_def(id)->severity, .run = x->run,
                                .generation = x->generation, .episode = x->id, .outcome = v->outcome,
                                .slice = slice, .host = v->host,
-                               .sentence = *v->sentence ? v->sentence : v->summary, .at = (int64_t) x->at),
+                               .sentence = *v->sentence ? v->sentence : v->summary, .at = (int64_t) x->at,
+                               .first_word = words[0] ? words : NULL),
                     v->host, slice, v->worker);
 }
 

@@ -94,6 +94,11 @@ bool episode_has_older(const struct episode *x);
 
 /* --- Events, inside a transaction: -ENOMEM, the store's -------------------------------------------- */
 
+/* Whether a verdict confirms the first word about the same stall, in words; "": there is none. */
+#define FIRST_WORD_SAYS_MAX 160u
+void episode_compare_words(const struct episodes_options *o, const struct episode *x,
+                           const struct verdict_text *v, char buf[static FIRST_WORD_SAYS_MAX],
+                           const struct first_word **ret);
 /* Under the host that is named, and a line in the journal. Not confirmed: it is not stuck, and is looked at
  * again. */
 int episode_report_verdict(const struct episodes_options *o, const struct episode *x,

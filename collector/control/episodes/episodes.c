@@ -261,7 +261,28 @@ void episodes_news(struct episodes *e) {
 
 /* --- The verdict ----------------------------------------------------------------------------------- */
 
+/* The report with what the sockets alone had said. */
+static int add_first_word(const struct episodes *e, const struct episode *x, const struct verdict_text *v,
+                          const json_t *report, char **ret) {
+        char words[FIRST_WORD_SAYS_MAX];
+        const struct first_word *w;
+        json_t *copy;
+
+        episode_compare_words(&e->o, x, v, words, &w);
+        if (!w)
+                return 0;
+        copy = json_copy((json_t *) (uintptr_t) report);
+        copy = json_member_add(copy, "first_word",
+                               json_pack("{s:s, s:s, s:s, s:I, s:I, s:s}", "host", w->host, "slice",
+                                         w->slice, "text", w->text, "worker", (json_int_t) w->worker, "at",
+                                         (json_int_t) w->at, "verdict", words));
+        *ret = copy ? json_dumps(copy, JSON_COMPACT) : NULL;
+        json_decref(copy);
+        return *ret ? 0 : -ENOMEM;
+}
+
 static void keep_verdict(struct episodes *e, struct episode *x, const json_t *report, const char *text) {
+        _cleanup_free_ char *with_word = NULL;
         const struct episode *before = episode_confirmed_before(e->first, x);
         usec_t now = clock_real(e->o.clock), confirmed = x->confirmed;
         enum verdict_says says;
@@ -273,6 +294,7 @@ static void keep_verdict(struct episodes *e, struct episode *x, const json_t *re
                 return;
         }
         says = episode_judge(e->first, x, &v);
+        (void) add_first_word(e, x, &v, report, &with_word); /* out of memory: the report is as it was */
         if (says == VERDICT_CONFIRMS && confirmed == 0)
                 x->confirmed = before ? before->confirmed : now;
         if (confirmed > 0 || before)
@@ -282,7 +304,8 @@ static void keep_verdict(struct episodes *e, struct episode *x, const json_t *re
                 r = store_set_verdict(e->o.store, &(struct store_episode){ .episode = x->id,
                                                                            .outcome = v.outcome,
                                                                            .summary = v.summary,
-                                                                           .report = text,
+                                                                           .report = with_word ? with_word
+                                                                                               : text,
                                                                            .diagnosed = now,
                                                                            .confirmed = x->confirmed });
         if (r >= 0 &&

@@ -11,6 +11,7 @@
 #include <systemd/sd-event.h>
 
 #include "clock.h"
+#include "first_word.h"
 #include "store_episodes.h"
 
 #define EPISODES_SECOND_MAX  (60 * USEC_PER_SEC) /* between the captures of a round */
@@ -29,6 +30,8 @@ struct episodes_options {
         void (*events)(void *userdata);            /* events were stored */
         /* The record of an episode is this now (registry_keep()); NULL: forgotten. May be NULL. -errno. */
         int (*keep)(const char *id, const json_t *record, void *userdata);
+        /* What was said of this start of a run from sockets alone; NULL: nothing. May be NULL. */
+        const struct first_word *(*first_word)(const char *run, uint64_t generation, void *userdata);
         void (*failed)(int error, void *userdata); /* the store said no, outside of a transaction */
         void *userdata;
 };

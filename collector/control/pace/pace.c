@@ -1,124 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 
-#include "pace.h"
-
 #include <math.h>
 
-/* A normal distribution's standard deviation is this many median absolute deviations. */
-#define NORMAL_MAD 1.4826
-#define SPREADS 4.0
-
-static int compare_numbers(const void *a, const void *b) {
-        double x = *(const double *) a, y = *(const double *) b;
-
-        return x < y ? -1 : x > y;
-}
-
-static double median_of(double *values, size_t n) {
-        qsort(values, n, sizeof(*values), compare_numbers);
-        if (n == 0)
-                return 0;
-        return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
-/* One window: the host that stands out, or SIZE_MAX. */
-static size_t window_outlier(const double *values, size_t n, double *scratch, double *ret_others) {
-        double middle, spread;
-        size_t known = 0, top = SIZE_MAX;
-
-        for (size_t i = 0; i < n; i++)
-                if (isfinite(values[i]) && values[i] >= 0 && (top == SIZE_MAX || values[i] > values[top]))
-                        top = i;
-        for (size_t i = 0; i < n; i++)
-                if (i != top && isfinite(values[i]) && values[i] >= 0)
-                        scratch[known++] = values[i];
-        if (known < 2)
-                return SIZE_MAX;
-        middle = median_of(scratch, known);
-        for (size_t i = 0; i < known; i++)
-                scratch[i] = fabs(scratch[i] - middle);
-        spread = median_of(scratch, known) * NORMAL_MAD;
-        *ret_others = middle;
-        return values[top] >= middle * STRAGGLER_RATIO &&
-                               values[top] - middle >= MAX(STRAGGLER_MARGIN, SPREADS * spread)
-                       ? top
-                       : SIZE_MAX;
-}
-
-int straggler_judge(const double *busy, size_t windows, size_t n, struct straggler_verdict *ret) {
-        struct straggler_verdict v = { .host = SIZE_MAX };
-        _cleanup_free_ double *scratch = NULL;
-        const double *last;
-        double sum = 0, others_sum = 0;
-
-        *ret = v;
-        if (n > STRAGGLER_HOSTS_MAX)
-                return -EINVAL;
-        if (windows < STRAGGLER_WINDOWS || n < 3)
-                return 0;
-        scratch = calloc(n, sizeof(*scratch));
-        if (!scratch)
-                return -ENOMEM;
-        last = busy + (windows - 1) * n;
-        for (size_t w = 0; w < STRAGGLER_WINDOWS; w++) { /* the last window says whom it is about */
-                const double *at = last - w * n;
-                double others = 0;
-                size_t odd = window_outlier(at, n, scratch, &others);
-
-                if (w == 0)
-                        v.host = odd;
-                if (odd == SIZE_MAX || odd != v.host)
-                        continue;
-                v.windows++;
-                sum += at[odd];
-                others_sum += others;
-        }
-        if (v.host == SIZE_MAX || v.windows < STRAGGLER_WINDOWS_NEEDED)
-                return 0;
-        v.found = true;
-        v.busy = sum / v.windows;
-        v.others = others_sum / v.windows;
-        *ret = v;
-        return 0;
-}
+#include "medians.h"
+#include "pace_inside.h"
 
 /* --- Runs ------------------------------------------------------------------------------------------ */
 
-#define MARKS (STRAGGLER_WINDOWS + 1)
 /* Steps of one run are alike: their times within this of the median (windows of hosts do not end at once,
  * and while a run slows down some have more of it than others), their numbers within what a window brings.
  */
 #define ALIKE 0.4
 #define STEPS_APART 3
-
-/* A host's counters at the end of a window. */
-struct mark {
-        usec_t at;
-        double cpu;
-        uint64_t step;
-};
-
-struct runner {
-        int64_t host, worker;
-        char name[PACE_NAME_MAX], slice[PACE_NAME_MAX];
-        usec_t at; /* of its last figures */
-        double cpu, waited;
-        uint64_t step;
-        bool stepped, knows_waited;
-        double best;              /* CPU seconds of a step, when the run was at its best; 0: not known */
-        struct mark marks[MARKS]; /* oldest first */
-        unsigned n;
-};
-
-struct pace_run {
-        char name[PACE_NAME_MAX];
-        struct runner **runners; /* by host */
-        size_t n, size;
-        usec_t heard, judged, named_at;
-        int64_t named; /* -1: nobody */
-        double best;  /* seconds a step; 0: not known yet */
-};
 
 struct pace {
         struct pace_run *runs[PACE_RUNS_MAX];
@@ -174,7 +68,7 @@ static struct pace_run *find_run(struct pace *p, const char *name, usec_t now) {
         if (!run)
                 return NULL;
         (void) snprintf(run->name, sizeof(run->name), "%s", name);
-        run->named = -1;
+        run->named = run->last = -1;
         run->judged = now;
         p->runs[p->n++] = run;
         return run;
@@ -229,8 +123,8 @@ static int find_runner_of(struct pace *p, const struct pace_source *who, const c
         if (!*ret)
                 return p->n == PACE_RUNS_MAX || strlen(name) >= PACE_NAME_MAX ||
                                        (*ret_run && (*ret_run)->n == STRAGGLER_HOSTS_MAX)
-                               ? 0
-                               : -ENOMEM;
+                             ? 0
+                             : -ENOMEM;
         (*ret_run)->heard = MAX((*ret_run)->heard, now);
         (void) snprintf((*ret)->name, sizeof((*ret)->name), "%s", who->name);
         (void) snprintf((*ret)->slice, sizeof((*ret)->slice), "%s", who->slice ? who->slice : "");
@@ -253,8 +147,8 @@ static double last_seconds(const struct runner *r, double otherwise) {
         const struct mark *a = &r->marks[MARKS - 2], *b = a + 1;
 
         return b->step > a->step
-                       ? (double) (b->at - a->at) / (double) USEC_PER_SEC / (double) (b->step - a->step)
-                       : otherwise;
+                     ? (double) (b->at - a->at) / (double) USEC_PER_SEC / (double) (b->step - a->step)
+                     : otherwise;
 }
 
 static double seconds_of_step(const struct runner *r) {
@@ -296,26 +190,6 @@ static void fill_busy(struct runner *const *members, size_t n, double *busy) {
                 }
 }
 
-static void put_sentence(struct pace_verdict *v) {
-        char who[2 * PACE_NAME_MAX + 64], before[64] = "", others[32] = "other one";
-
-        if (v->slice[0] && v->worker >= 0)
-                (void) snprintf(who, sizeof(who), "slice %s, worker %" PRId64 " (%s)", v->slice, v->worker,
-                                v->name);
-        else
-                (void) snprintf(who, sizeof(who), "host %s", v->name);
-        if (v->best > 0 && v->step_seconds >= v->best * PACE_SLOWER)
-                (void) snprintf(before, sizeof(before), ", and took %.2f s before", v->best);
-        if (v->hosts > 2)
-                (void) snprintf(others, sizeof(others), "%zu others", v->hosts - 1);
-        (void) snprintf(
-                v->sentence, sizeof(v->sentence),
-                "%s slows run %s down: in %u of %u windows it computed, or wanted a CPU, for %.2f s of "
-                "every second, the %s for %.2f s, and wait for it; a step takes %.2f s%s",
-                who, v->run, v->windows, STRAGGLER_WINDOWS, v->busy, others, v->others,
-                v->step_seconds, before);
-}
-
 static double cpu_of_step(const struct runner *r) {
         const struct mark *first = &r->marks[0], *last = &r->marks[MARKS - 1];
 
@@ -327,8 +201,8 @@ static double growth_of(const struct runner *r) {
         return r->best > 0 ? cpu_of_step(r) / r->best : 0;
 }
 
-static bool is_slow(const struct pace_run *run, double seconds, struct runner *const *members, size_t n,
-                    double *scratch, const struct straggler_verdict *v) {
+static bool has_grown(const struct pace_run *run, double seconds, struct runner *const *members, size_t n,
+                      double *scratch, const struct straggler_verdict *v) {
         double own = growth_of(members[v->host]);
 
         for (size_t i = 0; i < n; i++)
@@ -336,7 +210,7 @@ static bool is_slow(const struct pace_run *run, double seconds, struct runner *c
         if (run->best > 0 && own > 0)
                 return seconds >= run->best * PACE_SLOWER &&
                        own >= PACE_SLOWER * MAX(1.0, median_of(scratch, n));
-        return v->busy >= PACE_BUSY && v->others <= v->busy * PACE_OTHERS;
+        return false;
 }
 
 static void keep_best(struct pace_run *run, double seconds, struct runner *const *members, size_t n) {
@@ -345,30 +219,6 @@ static void keep_best(struct pace_run *run, double seconds, struct runner *const
         run->best = seconds;
         for (size_t i = 0; i < n; i++)
                 members[i]->best = cpu_of_step(members[i]);
-}
-
-/* 1: a host has become the straggler. */
-static int name_straggler(struct pace_run *run, usec_t now, struct runner *const *members, size_t n,
-                          double seconds, const struct straggler_verdict *s, struct pace_verdict *ret) {
-        const struct runner *r = members[s->host];
-
-        if (run->named == r->host || (run->named_at > 0 && now < run->named_at + PACE_AGAIN))
-                return 0;
-        run->named = r->host;
-        run->named_at = now;
-        *ret = (struct pace_verdict){ .host = r->host,
-                                      .worker = r->worker,
-                                      .hosts = n,
-                                      .busy = s->busy,
-                                      .others = s->others,
-                                      .step_seconds = last_seconds(r, seconds),
-                                      .best = run->best,
-                                      .windows = s->windows };
-        (void) snprintf(ret->run, sizeof(ret->run), "%s", run->name);
-        (void) snprintf(ret->name, sizeof(ret->name), "%s", r->name);
-        (void) snprintf(ret->slice, sizeof(ret->slice), "%s", r->slice);
-        put_sentence(ret);
-        return 1;
 }
 
 static int judge_run(struct pace_run *run, usec_t now, struct pace_verdict *ret) {
@@ -391,11 +241,19 @@ static int judge_run(struct pace_run *run, usec_t now, struct pace_verdict *ret)
         r = straggler_judge(busy, STRAGGLER_WINDOWS, n, &s);
         if (r < 0)
                 return r;
-        if (s.found && is_slow(run, seconds, members, n, times, &s))
-                return name_straggler(run, now, members, n, seconds, &s, ret);
-        run->named = -1;
+        if (s.found && has_grown(run, seconds, members, n, times, &s)) {
+                if (!pace_is_news(run, members[s.host], false, now))
+                        return 0;
+                *ret = pace_verdict_of(run, members[s.host], n);
+                ret->busy = s.busy;
+                ret->others = s.others;
+                ret->windows = s.windows;
+                ret->step_seconds = last_seconds(members[s.host], seconds);
+                pace_say_cpu(ret);
+                return 1;
+        }
         keep_best(run, seconds, members, n);
-        return 0;
+        return run->named < 0 || run->by_looks ? 0 : pace_end(run, now, seconds, ret);
 }
 
 /* --- Readings -------------------------------------------------------------------------------------- */
@@ -435,6 +293,11 @@ int pace_take(struct pace *p, const struct pace_source *who, const struct pace_f
                         r->n = 0; /* the run restarted from a checkpoint */
                 r->step = (uint64_t) f->step;
                 r->stepped = true;
+        }
+        if (pace_take_looks(r, f)) {
+                e = pace_judge_looks(run, f->at, ret);
+                if (e != 0)
+                        return e;
         }
         if (!is_known(f->user) || !is_known(f->system))
                 return 0;

@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Who slows a run down that goes on, out of the counters that its hosts push anyway: the CPU time of the run
- * on each host by windows (straggler_judge() below), with the time it waited for a CPU, while steps rise.
- * The hosts of a run are those that push steps of the same run that rise alike; so nothing needs to be known
+ * Who slows a run down that goes on, out of the figures that its hosts send anyway, while steps rise. The
+ * hosts of a run are those that report steps of the same run that rise alike; so nothing needs to be known
  * of how it was started.
  *
- * CPU time alone is not enough: a first rank that writes logs takes more, too, and nobody waits for it. A
- * host is named only when, besides, steps have become slower than this run's own best by PACE_SLOWER, and
- * its CPU time of a step has grown by that, too, more than that of the others; or when from the start it
- * computes for PACE_BUSY of one core and more while the others do no more than PACE_OTHERS of that.
+ * Where hosts look at their sockets, their own parts of a step are compared (own_part.h), and the resource
+ * of which the host took more is the cause. The CPU time of the run on each host is compared by windows, too
+ * (straggler.h), with the time it waited for a CPU: for runs whose chips talk over their own network alone,
+ * and hosts that take several times as long. CPU time alone is not enough: a first rank that writes logs
+ * takes more, too, and nobody waits for it. So a host is named only when, besides, steps have become slower
+ * than this run's own best by PACE_SLOWER, and its CPU time of a step has grown by that, too, more than that
+ * of the others.
  *
- * Pure: time is the caller's, in µs since 1970 as the hosts say it. Bounded: PACE_RUNS_MAX runs, those not
- * heard of for PACE_FORGOTTEN make room.
+ * That a host is slow no more is said, too. Pure: time is the caller's, in µs since 1970 as the hosts say
+ * it. Bounded: PACE_RUNS_MAX runs, those not heard of for PACE_FORGOTTEN make room.
  */
 #include "base.h"
+#include "own_part.h"
+#include "straggler.h"
 
 /* A window ends with a push behind so long a time and so many steps: a pause between two steps (compile,
  * checkpoint, evaluation) lies in two of them at most, which is no straggler. */
 #define PACE_WINDOW (30 * USEC_PER_SEC)
 #define PACE_STEPS 4
 #define PACE_SLOWER 1.3
-#define PACE_BUSY 0.5
-#define PACE_OTHERS 0.66
+#define PACE_NOTICED 1.03 /* steps are said to have become slower */
 #define PACE_RUNS_MAX 1024u
 #define PACE_FORGOTTEN (600 * USEC_PER_SEC)
 #define PACE_AGAIN (1800 * USEC_PER_SEC) /* the same host is named again */
@@ -39,10 +42,13 @@ struct pace_verdict {
         int64_t host;
         char run[PACE_NAME_MAX], name[PACE_NAME_MAX], slice[PACE_NAME_MAX];
         int64_t worker;
-        size_t hosts;              /* of the run */
-        double busy, others;       /* computing, in cores: the host, and the median of the others */
+        size_t hosts; /* of the run */
+        /* the host, and the median of the others: own parts of a step (0 to 1), or computing, in cores */
+        double busy, others;
+        bool over;                 /* it is slow no more */
+        usec_t lasted;             /* if it is over */
         double step_seconds, best; /* now, and in the run's best time; best: 0: not known */
-        unsigned windows;          /* in how many of STRAGGLER_WINDOWS it stood out */
+        unsigned windows;          /* of CPU time: in how many of STRAGGLER_WINDOWS it stood out; else 0 */
         char sentence[PACE_SENTENCE_MAX];
 };
 
@@ -59,39 +65,10 @@ struct pace_figures {
         usec_t at;
         int64_t step;                /* the last one that it has seen; -1: not known */
         double user, system, waited; /* NaN: not known. waited: for a CPU ("some" of cpu.pressure) */
+        uint64_t looks,
+                owed; /* at its sockets, since its agent started; in how many it had all and owed all */
+        struct own_costs costs; /* since the run began */
 };
-/* 1: *ret says who slows the run down, once; 0; -ENOMEM. */
+/* 1: *ret says who slows the run down, or that it does no more, once each; 0; -ENOMEM. */
 int pace_take(struct pace *p, const struct pace_source *who, const struct pace_figures *f,
               struct pace_verdict *ret);
-
-/*
- * Who slows a run down that goes on. In synchronous training all hosts have the same step time: the slow
- * host is the one that the others wait for. It shows in the share of each window that a host spends
- * computing; what measures it is the caller's: CPU time of the run's slice, 1 - device idle time, 1 - share
- * of stack samples that wait in a collective.
- *
- * A host is the straggler when, in STRAGGLER_WINDOWS_NEEDED of the last STRAGGLER_WINDOWS windows with the
- * last among them, it computes more than all others: by STRAGGLER_RATIO of the median host and by
- * STRAGGLER_MARGIN of the window, and beyond four times the usual spread (median absolute deviation) of the
- * hosts. One loud window is no straggler, and what all hosts share is none.
- */
-
-#define STRAGGLER_WINDOWS 4u
-#define STRAGGLER_WINDOWS_NEEDED 3u
-#define STRAGGLER_RATIO 1.25
-#define STRAGGLER_MARGIN 0.10
-#define STRAGGLER_HOSTS_MAX 65536u
-
-struct straggler_verdict {
-        bool found;
-        size_t host;         /* index in the windows */
-        double busy, others; /* its mean share, and the median of the others */
-        unsigned windows;    /* in how many it stood out */
-};
-
-/*
- * busy[w * n + i] is the share (0 to 1) of window w, oldest first, in which host i computed; negative: not
- * known, and no evidence. With fewer than STRAGGLER_WINDOWS windows, or fewer than three known hosts in a
- * window, nobody is found. -EINVAL (n above STRAGGLER_HOSTS_MAX), -ENOMEM.
- */
-int straggler_judge(const double *busy, size_t windows, size_t n, struct straggler_verdict *ret);

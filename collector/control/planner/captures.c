@@ -50,6 +50,7 @@ struct round {
         usec_t ahead, second; /* second 0: one capture alone */
         unsigned again;       /* rounds of this stall before */
         bool suspected;
+        usec_t since, step_time; /* of who suspects: its last step, and how long one takes; 0: not known */
 };
 
 static int put_round(struct gang *g, const struct target *t, const struct round *o) {
@@ -62,13 +63,16 @@ static int put_round(struct gang *g, const struct target *t, const struct round 
         (void) snprintf(episode, sizeof(episode), "%.24s-%" PRIu64 "-%" PRIu64, *t->run ? t->run : "slice",
                         t->generation, at);
         json_array_foreach (t->slices, i, v) {
-                json_t *q = json_pack("{s:i, s:s, s:I, s:I, s:s, s:s, s:I, s:I, s:I, s:i, s:b, s:s, s:s}",
+                json_t *q = json_pack("{s:i, s:s, s:I, s:I, s:s, s:s, s:I, s:I, s:I, s:i, s:b, s:s, s:s, "
+                                      "s:I, s:I}",
                                       "v", 1, "episode", episode, "at", (json_int_t) at, "second",
                                       (json_int_t) o->second, "run", t->run, "serial", t->serial,
                                       "generation", (json_int_t) t->generation, "hosts",
                                       (json_int_t) json_sizes_sum(t->slices, "hosts"), "slice_hosts",
                                       (json_int_t) json_array_size(json_object_get(v, "hosts")), "again",
-                                      (int) o->again, "suspected", o->suspected, "by", o->by, "why", o->why);
+                                      (int) o->again, "suspected", o->suspected, "by", o->by, "why", o->why,
+                                      "since", (json_int_t) o->since, "step_time",
+                                      (json_int_t) o->step_time);
 
                 x = worse(x, q ? record_putf(g, q, "capture/%.63s", json_text_of(v, "slice")) : -ENOMEM);
         }
@@ -104,7 +108,9 @@ static int suspected_round(struct gang *g, const struct target *t, const struct 
                                           .ahead = CAPTURES_AHEAD,
                                           .second = CAPTURES_SECOND,
                                           .again = again,
-                                          .suspected = true });
+                                          .suspected = true,
+                                          .since = suspicion->since,
+                                          .step_time = suspicion->step_time });
 }
 
 int captures_step(struct gang *g, struct gang_run *r, const struct tally *t, usec_t *ret_next) {

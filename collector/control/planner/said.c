@@ -42,7 +42,7 @@ static int check_address(const json_t *list, char why[static GANG_WHY_MAX]) {
 
 int host_run_parse(const json_t *v, struct gang_host_run *ret, char why[static GANG_WHY_MAX]) {
         const char *name, *state, *cause, *code, *status, *detail, *suspicion;
-        int64_t generation, step, step_time, asked, suspected;
+        int64_t generation, step, step_time, asked, suspected, since;
 
         if (get_text(v, "name", NAME_MAX_RUN, &name, why) < 0 || get_text(v, "state", 16, &state, why) < 0 ||
             get_text(v, "cause", sizeof(ret->cause), &cause, why) < 0 ||
@@ -51,6 +51,7 @@ int host_run_parse(const json_t *v, struct gang_host_run *ret, char why[static G
             get_text(v, "detail", GANG_WHY_MAX, &detail, why) < 0 ||
             get_text(v, "suspicion", GANG_WHY_MAX, &suspicion, why) < 0 ||
             get_number(v, "suspected", 0, INT64_MAX, 0, &suspected, why) < 0 ||
+            get_number(v, "since", 0, INT64_MAX, 0, &since, why) < 0 ||
             get_number(v, "generation", 0, INT64_MAX, 0, &generation, why) < 0 ||
             get_number(v, "step", -1, INT64_MAX, -1, &step, why) < 0 ||
             get_number(v, "step_time", 0, STEP_TIME_MAX, 0, &step_time, why) < 0 ||
@@ -72,6 +73,7 @@ int host_run_parse(const json_t *v, struct gang_host_run *ret, char why[static G
         (void) snprintf(ret->code, sizeof(ret->code), "%s", code);
         (void) snprintf(ret->status, sizeof(ret->status), "%s", status);
         ret->suspected = (usec_t) suspected;
+        ret->since = (usec_t) since;
         ret->may_be_pause = json_is_true(json_object_get(v, "may_be_pause"));
         ret->detail = *detail ? strdup(detail) : NULL;
         ret->suspicion = *suspicion ? strdup(suspicion) : NULL;

@@ -33,6 +33,7 @@ struct gang_host_run { /* a host's part in a run, as it says */
         unsigned asked;   /* the question whose answer step is (struct gang_watch) */
         char *detail;     /* NULL: none */
         usec_t suspected; /* since when the host suspects that it stalls; 0: it does not */
+        usec_t since;     /* the last sign of progress before; 0: not known */
         char *suspicion;  /* why, in words; NULL: not said */
         bool may_be_pause; /* the suspicion is known, and nobody is asked for stacks yet */
 };

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pace_inside.h"
+
+#include <math.h>
+
+#include "medians.h"
+
+#define OWN_TOGETHER (60 * USEC_PER_SEC) /* bursts of looks that are of one time */
+#define OWN_PATIENCE (25 * USEC_PER_SEC) /* with those who have not looked */
+
+/* Everyone who looks has looked now; or no one else is to be waited for. */
+static bool is_complete(const struct pace_run *run, usec_t now) {
+        size_t fresh = 0, heard = 0;
+        usec_t oldest = now;
+
+        for (size_t i = 0; i < run->n; i++) {
+                const struct runner *r = run->runners[i];
+
+                if (!r->looks || r->at + OWN_TOGETHER < now)
+                        continue;
+                heard++;
+                if (r->own.fresh && r->own.at + OWN_TOGETHER >= now) {
+                        fresh++;
+                        oldest = MIN(oldest, r->own.at);
+                }
+        }
+        return fresh >= 3 && (fresh >= heard || oldest + OWN_PATIENCE < now);
+}
+
+static void median_costs(struct runner *const *members, size_t n, size_t without, double *scratch,
+                         struct own_costs *ret) {
+        for (enum own_cost c = 0; c <= _OWN_COST_MAX; c++) {
+                size_t known = 0;
+
+                for (size_t i = 0; i < n; i++) {
+                        const struct own_costs *k = &members[i]->own.costs;
+                        double value = c < _OWN_COST_MAX ? k->seconds[c] : k->retransmits;
+
+                        if (i != without && isfinite(value))
+                                scratch[known++] = value;
+                }
+                *(c < _OWN_COST_MAX ? &ret->seconds[c] : &ret->retransmits) =
+                        known > 0 ? median_of(scratch, known) : (double) NAN;
+        }
+}
+
+static int judge_own_parts(struct pace_run *run, usec_t now, struct pace_verdict *ret) {
+        _cleanup_free_ struct runner **members = calloc(run->n + 1, sizeof(struct runner *));
+        _cleanup_free_ struct own_part *parts = calloc(run->n + 1, sizeof(*parts));
+        _cleanup_free_ double *scratch = calloc(run->n + 1, sizeof(*scratch));
+        struct own_costs others;
+        struct own_verdict v;
+        double seconds;
+        size_t n = 0, known = 0;
+        int r;
+
+        if (!members || !parts || !scratch)
+                return -ENOMEM;
+        for (size_t i = 0; i < run->n; i++) {
+                struct runner *m = run->runners[i];
+
+                if (!m->own.fresh || m->own.at + OWN_TOGETHER < now)
+                        continue;
+                m->own.fresh = false;
+                if (m->own.seconds > 0)
+                        scratch[known++] = m->own.seconds;
+                parts[n] = m->own.part;
+                members[n++] = m;
+        }
+        seconds = median_of(scratch, known);
+        r = own_part_judge(parts, n, &v);
+        if (r < 0)
+                return r;
+        if (!v.found) {
+                run->best = seconds > 0 && (run->best <= 0 || seconds < run->best) ? seconds : run->best;
+                return run->named < 0 || !run->by_looks ? 0 : pace_end(run, now, seconds, ret);
+        }
+        if (!pace_is_news(run, members[v.host], true, now))
+                return 0;
+        median_costs(members, n, v.host, scratch, &others);
+        *ret = pace_verdict_of(run, members[v.host], n);
+        ret->busy = v.share;
+        ret->others = v.others;
+        ret->step_seconds = seconds;
+        pace_say_own(ret,
+                     own_cause_text(&members[v.host]->own.costs, &others, (v.share - v.others) * seconds));
+        return 1;
+}
+
+/* What was counted between two figures, of a step. */
+static double of_a_step(double from, double to, uint64_t steps) {
+        return steps > 0 && to >= from ? (to - from) / (double) steps : (double) NAN; /* also of NAN */
+}
+
+/* A burst of looks has ended, or enough of it. */
+static void take_count(struct runner *r, const struct pace_figures *f) {
+        const struct own_count now = {
+                .at = f->at, .step = r->step, .looks = f->looks, .owed = f->owed, .costs = f->costs
+        };
+        const struct own_count *from = &r->from;
+        uint64_t looks = now.looks - MIN(now.looks, from->looks),
+                 steps = now.step - MIN(now.step, from->step);
+
+        if (!r->looks || looks == 0 || now.owed < from->owed || now.at <= from->at ||
+            now.step < from->step) {
+                r->looks = true;
+                r->from = now; /* nothing is looked at, or its agent restarted */
+                return;
+        }
+        if (looks < OWN_LOOKS)
+                return;
+        r->own = (struct own_window){
+                .at = now.at,
+                .fresh = true,
+                .seconds = steps > 0 ? (double) (now.at - from->at) / USEC_PER_SEC / (double) steps : 0,
+                .part = { (double) (now.owed - from->owed) / (double) looks, looks },
+        };
+        for (enum own_cost c = 0; c < _OWN_COST_MAX; c++)
+                r->own.costs.seconds[c] = of_a_step(from->costs.seconds[c], now.costs.seconds[c], steps);
+        r->own.costs.retransmits = of_a_step(from->costs.retransmits, now.costs.retransmits, steps);
+        r->from = now;
+}
+
+bool pace_take_looks(struct runner *r, const struct pace_figures *f) {
+        if (f->looks > 0)
+                take_count(r, f);
+        return r->looks;
+}
+
+int pace_judge_looks(struct pace_run *run, usec_t now, struct pace_verdict *ret) {
+        return is_complete(run, now) ? judge_own_parts(run, now, ret) : 0;
+}
