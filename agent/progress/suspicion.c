@@ -160,6 +160,7 @@ usec_t silence_due(const struct silence *s) {
 /* of the first pause of its kind, while the run works; a step follows it */
 #define ANNOUNCED_FIRST (60 * USEC_PER_SEC)
 #define WORKING_CORES 0.2 /* while it is not known what is usual */
+#define MARK_BEFORE (3 * USEC_PER_SEC)
 #define LOOK_AGAIN (10 * USEC_PER_SEC)
 #define LONG_ONES 4 /* in a row: that is the run's pace from now on */
 #define LATE_STEPS 2 /* so far behind, a line is another process's, which is a little late */
@@ -320,12 +321,16 @@ bool run_watch_reading(struct run_watch *w, const struct activity_reading *r, st
 /* --- Suspicion ----------------------------------------------------------------------------------------- */
 
 usec_t run_watch_due(const struct run_watch *w) {
+        usec_t due;
+
         if (!w->stepped && !w->suspicion.suspected)
                 return silence_due(&w->silence);
         if (w->suspicion.suspected)
                 return w->suspicion.counts ? USEC_INFINITY
                                            : MAX(w->suspicion.at + SUSPICION_GRACE, w->look_at);
-        return patience(w);
+        due = patience(w);
+        /* a reading before, so that it is known then what the run does */
+        return w->activity.mark.at == 0 && due > w->last_at + MARK_BEFORE ? due - MARK_BEFORE : due;
 }
 
 static usec_t announced_end(const struct run_watch *w) {
@@ -410,7 +415,7 @@ enum run_judged run_watch_judge(struct run_watch *w, usec_t now) {
                 .now = activity_since(&w->activity),
         };
 
-        if (now < run_watch_due(w))
+        if (now < run_watch_due(w) || (!known && w->stepped && now < patience(w)))
                 return RUN_JUDGED_SAME;
         if (!known && may_go_on(w, &s, now)) {
                 w->look_at = MIN(now + LOOK_AGAIN, announced_end(w));

@@ -104,12 +104,12 @@ usec_t silence_due(const struct silence *s);
  * Pure: time is the caller's, of the boot clock. Of fixed size, nothing is allocated.
  */
 
-/* The promise is 15 s and 2.5 steps: the rest is for the line to get here, and for the step that the fault
+/* The promise is 10 s and 2.5 steps: the rest is for the line to get here, and for the step that the fault
  * broke. */
-#define SUSPICION_LEAST (14 * USEC_PER_SEC)
+#define SUSPICION_LEAST (9 * USEC_PER_SEC)
 #define SUSPICION_TIMES 2.4
 #define SUSPICION_STEPS 3u
-#define SUSPICION_GRACE (45 * USEC_PER_SEC)
+#define SUSPICION_GRACE (50 * USEC_PER_SEC)
 #define SUSPICION_WORK_MAX (150 * USEC_PER_SEC)
 #define SUSPICION_STEP_NONE UINT64_MAX
 #define SUSPICION_WHY_MAX 320u

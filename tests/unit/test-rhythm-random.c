@@ -221,7 +221,7 @@ static void stalled(void) {
                 pass(&r, 1000);
                 ASSERT_EQ(r.suspected, 1);
                 ASSERT_EQ(r.counted, 1);
-                bound = MAX(15 * S, (usec_t) (2.5 * r.step_seconds * (1 + r.noise) * S));
+                bound = MAX(10 * S, (usec_t) (2.5 * r.step_seconds * (1 + r.noise) * S));
                 if (r.w.suspicion.at > stopped + bound)
                         test_fail(__FILE__, __LINE__, "round %u: %.1f s after it stopped: %s", i,
                                   (double) (r.w.suspicion.at - stopped) / S, r.w.suspicion.why);
