@@ -10,6 +10,7 @@ import verdict as verdicts
 
 SUSPECTED, CONFIRMED, SLOW, STATE = ("tpu.run.stall_suspected", "tpu.run.stall_confirmed",
                                      "tpu.run.straggler", "tpu.run.changed")
+FIRST_WORD = "tpu.run.first_word"
 LIMIT = 180       # seconds after the fault within which there must be a verdict
 KEPT = "/var/lib/tpu-hostd/captures"
 # the same where the run goes on, slower: four windows of half a minute, and who was slow before
@@ -92,8 +93,10 @@ class Live:
             time.sleep(0.5)
             told = self.first(run, (CONFIRMED, SLOW, STATE), since, concludes)
         suspected = self.first(run, (SUSPECTED,), since)
+        word = self.first(run, (FIRST_WORD,), since)
         verdict = {"suspected": suspected and suspected[0], "suspicion": suspected and suspected[3],
-                   "confirmed": told and told[0]}
+                   "confirmed": told and told[0],
+                   "first_word": word and {"at": word[0], "host": word[2], "sentence": word[3]}}
         if told and told[1] == SLOW:
             return verdict | {"outcome": "slow", "kind": "slow", "host": told[2], "sentence": told[3]}
         said = diagnosis(self.lab, run)

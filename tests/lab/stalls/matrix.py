@@ -98,6 +98,11 @@ class Matrix:
         return last is not None
 
     def tell(self, case, truth, verdict):
+        word = verdict.get("first_word")
+        if word:
+            after = word["at"] - (verdict["suspected"] or word["at"])
+            self.say(f"case {case}: first word {after:.1f} s after the suspicion: {word['host'] or 'nobody'}: "
+                     f"{word['sentence']}")
         self.say(f"case {case}: {verdicts.word(truth, verdict)}: {truth['cause']} on "
                  f"{'/'.join(truth['hosts'])}; said {verdict.get('kind')}: {verdict['sentence']}")
 
