@@ -159,27 +159,38 @@ static bool is_of_run(const struct flows *f, const struct flow_link *l, uint8_t 
         return l->run == run || (!f->runs_told && l->run == FLOW_NOBODY && l->is_worker);
 }
 
-void flow_debts_take(struct flow_debts *d, const struct flows *f, uint8_t run,
-                     const struct tcp_connection *s) {
+static bool is_silent(const struct tcp_connection *s, const struct tcp_figures *t) {
+        return s->timer == TCP_TIMER_REPEAT && t->unacked > 0 && t->retransmits >= FLOW_SILENT_REPEATS;
+}
+
+bool flow_debts_counts(const struct flow_debts *d, const struct flows *f, uint8_t run,
+                       const struct tcp_connection *s) {
         const struct flow_mark *m = flow_memory_look(f->memory, s->cookie);
-        struct flow_debt x = { .family = (uint8_t) s->family, .unread = s->unread, .unsent = s->unsent };
         struct tcp_figures t;
-        bool silent;
 
         if (!m || m->link == FLOW_MEMORY_NO_LINK || !is_of_run(f, &f->links[m->link], run) || !s->info ||
             s->state == TCP_STATE_SYN_SENT)
+                return false;
+        tcp_connection_info(s, &t, sizeof(t));
+        return is_silent(s, &t) ||
+               (!went_on(d, MIN(t.last_data_sent, t.last_data_recv)) && moved_before(d, f, m));
+}
+
+void flow_debts_take(struct flow_debts *d, const struct flows *f, uint8_t run,
+                     const struct tcp_connection *s) {
+        struct flow_debt x = { .family = (uint8_t) s->family, .unread = s->unread, .unsent = s->unsent };
+        struct tcp_figures t;
+
+        if (!flow_debts_counts(d, f, run, s))
                 return;
         tcp_connection_info(s, &t, sizeof(t));
-        silent = s->timer == TCP_TIMER_REPEAT && t.unacked > 0 && t.retransmits >= FLOW_SILENT_REPEATS;
-        if (!silent && (went_on(d, MIN(t.last_data_sent, t.last_data_recv)) || !moved_before(d, f, m)))
-                return;
         memcpy(x.local, s->local, sizeof(x.local));
         memcpy(x.peer, s->peer, sizeof(x.peer));
         x.sent_msec = within_steps(d, t.last_data_sent,
                                    s->info_size >= TCP_SENT_END ? t.bytes_sent : t.bytes_acked);
         x.received_msec = within_steps(d, t.last_data_recv, t.bytes_received);
-        if (x.sent_msec == FLOW_NEVER && x.received_msec == FLOW_NEVER && x.unread == 0 && !silent)
+        if (x.sent_msec == FLOW_NEVER && x.received_msec == FLOW_NEVER && x.unread == 0 && !is_silent(s, &t))
                 return;
-        x.turn = silent ? FLOW_TURN_BAD : turn_of(d, &x, s->timer);
+        x.turn = is_silent(s, &t) ? FLOW_TURN_BAD : turn_of(d, &x, s->timer);
         merge_debt(d, &x);
 }

@@ -65,4 +65,7 @@ struct flow_debts {
 void flow_debts_begin(struct flow_debts *d, uint32_t silent_msec, uint32_t step_msec, uint32_t line_msec);
 void flow_debts_take(struct flow_debts *d, const struct flows *f, uint8_t run,
                      const struct tcp_connection *s);
+/* Whether it would count: it moves with the steps. */
+bool flow_debts_counts(const struct flow_debts *d, const struct flows *f, uint8_t run,
+                       const struct tcp_connection *s);
 void flow_debts_end(struct flow_debts *d);

@@ -125,3 +125,34 @@ int tcp_connections_read(const struct host *h, const struct tcp_query *query, tc
         }
         return r;
 }
+
+static int take_answer(struct nlmsghdr *h, void *userdata) {
+        int r = take_message(h, userdata);
+
+        return r < 0 ? r : 1;
+}
+
+int tcp_connection_ask(struct nl_sock *kernel, const struct tcp_connection *c, tcp_connection_func take,
+                       void *userdata) {
+        struct inet_diag_req_v2 head = { .sdiag_family = (uint8_t) c->family,
+                                         .sdiag_protocol = IPPROTO_TCP,
+                                         .idiag_ext = 1 << (INET_DIAG_INFO - 1),
+                                         .idiag_states = TCP_ESTABLISHED_BIT,
+                                         .id = { .idiag_sport = htons(c->local_port),
+                                                 .idiag_dport = htons(c->peer_port),
+                                                 .idiag_if = c->interface,
+                                                 .idiag_cookie = { (uint32_t) c->cookie,
+                                                                   (uint32_t) (c->cookie >> 32) } } };
+        struct taker t = { take, userdata };
+        struct nl_msg *m;
+        int r;
+
+        memcpy(head.id.idiag_src, c->local, sizeof(head.id.idiag_src));
+        memcpy(head.id.idiag_dst, c->peer, sizeof(head.id.idiag_dst));
+        m = netlink_message(SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST, &head, sizeof(head));
+        if (!m)
+                return -ENOMEM;
+        r = netlink_ask(kernel, m, take_answer, &t);
+        nlmsg_free(m);
+        return r;
+}

@@ -11,7 +11,9 @@
 #include "log.h"
 #include "member.h"
 #include "net_state.h"
+#include "netlink.h"
 #include "progress_part.h"
+#include "tcp_figures.h"
 
 #define EVERY (600 * USEC_PER_SEC) /* by the clock */
 #define APART (60 * USEC_PER_SEC)  /* of one run, whatever happens */
@@ -20,6 +22,7 @@
 #define BURSTS_SLOW 3u /* while they are slower; then by the clock alone */
 #define STEPS 20u
 #define LOOKS_STEP 25u
+#define SOCKETS 16u /* of a run that are looked at: the busiest */
 #define LOOKS (STEPS * LOOKS_STEP)
 #define LOOK_LEAST (10 * USEC_PER_MSEC)
 #define LOOK_MOST (1 * USEC_PER_SEC)
@@ -33,13 +36,46 @@ struct looked_run {
         usec_t interval, began, slot;
         uint32_t step_msec;
         clock_t cpu;
+        struct looked_socket {
+                struct tcp_connection socket;
+                uint64_t bytes;
+        } sockets[SOCKETS];
+        size_t n_sockets;
 };
 
 struct net_looks {
         struct net_state *net;
         sd_event_source *timer;
+        struct nl_sock *kernel; /* NULL: another root */
+        uint8_t choosing;       /* the run whose sockets are chosen */
         struct looked_run runs[FLOW_RUNS_MAX];
 };
+
+static int keep_socket(const struct tcp_connection *c, void *userdata) {
+        struct net_looks *k = userdata;
+        struct looked_run *r = &k->runs[k->choosing];
+        struct flow_debts d;
+        size_t at = r->n_sockets;
+        struct tcp_figures t;
+
+        flow_debts_begin(&d, FLOW_DEBTS_NOW, r->step_msec, r->step_msec);
+        if (!c->info || !flow_debts_counts(&d, &k->net->flows, k->choosing, c))
+                return 0;
+        tcp_connection_info(c, &t, sizeof(t));
+        if (at == SOCKETS) { /* the busiest stay */
+                at = 0;
+                for (size_t i = 1; i < SOCKETS; i++)
+                        if (r->sockets[i].bytes < r->sockets[at].bytes)
+                                at = i;
+                if (t.bytes_sent + t.bytes_received <= r->sockets[at].bytes)
+                        return 0;
+        } else
+                r->n_sockets++;
+        r->sockets[at] = (struct looked_socket){ *c, t.bytes_sent + t.bytes_received };
+        r->sockets[at].socket.info = NULL; /* valid inside of this call only */
+        r->sockets[at].socket.memory = NULL;
+        return 0;
+}
 
 struct look {
         const struct flows *flows;
@@ -67,9 +103,6 @@ static bool owes_all(const struct flow_debts *d) {
 }
 
 static void look_once(struct net_looks *k, uint8_t run) {
-        const struct tcp_query query = { .states = TCP_ESTABLISHED_BIT,
-                                         .with_info = true,
-                                         .max = NET_DUMP_MAX };
         struct look l = { .flows = &k->net->flows, .run = run };
         struct looked_run *r = &k->runs[run];
         clock_t began = clock();
@@ -77,8 +110,8 @@ static void look_once(struct net_looks *k, uint8_t run) {
         r->left--;
         flow_debts_begin(&l.debts, FLOW_DEBTS_NOW, r->step_msec, r->step_msec);
         l.debts.same = FLOW_DEBTS_SAME_NOW;
-        if (tcp_connections_read(k->net->bus->host, &query, take_socket, &l) < 0)
-                return;
+        for (size_t i = 0; i < r->n_sockets; i++) /* one that is closed says nothing */
+                (void) tcp_connection_ask(k->kernel, &r->sockets[i].socket, take_socket, &l);
         flow_debts_end(&l.debts);
         r->looks++;
         r->owed += owes_all(&l.debts);
@@ -132,13 +165,23 @@ static int on_look(sd_event_source *source, uint64_t at, void *userdata) {
         return 0;
 }
 
-static void begin_burst(struct net_looks *k, struct looked_run *r, usec_t step, usec_t now) {
-        r->left = LOOKS;
+/* One dump says which sockets there are: it walks the kernel's whole table, and so is made once. */
+static void begin_burst(struct net_looks *k, uint8_t run, usec_t step, usec_t now) {
+        const struct tcp_query query = { .states = TCP_ESTABLISHED_BIT,
+                                         .with_info = true,
+                                         .max = NET_DUMP_MAX };
+        struct looked_run *r = &k->runs[run];
+
         r->began = now;
         r->cpu = 0;
+        r->n_sockets = 0;
         r->step_msec = (uint32_t) MIN(step / USEC_PER_MSEC, (usec_t) INT32_MAX);
         r->interval = step > 0 ? MIN(MAX(step / LOOKS_STEP, LOOK_LEAST), LOOK_MOST) : LOOK_UNKNOWN;
-        log_debug("run %s: %u looks at its sockets, %" PRIu64 " ms apart", r->run, r->left,
+        k->choosing = run;
+        if (tcp_connections_read(k->net->bus->host, &query, keep_socket, k) < 0 || r->n_sockets == 0)
+                return;
+        r->left = LOOKS;
+        log_debug("run %s: %u looks at %zu sockets, %" PRIu64 " ms apart", r->run, r->left, r->n_sockets,
                   r->interval / USEC_PER_MSEC);
         arm_looks(k);
 }
@@ -159,7 +202,7 @@ void net_looks_tick(struct net_looks *k) {
         struct bus *b = k->net->bus;
         usec_t now = host_now(b->host), slot = host_now_real(b->host) / EVERY;
 
-        for (uint8_t i = 1; k->net->on && i < FLOW_RUNS_MAX; i++) {
+        for (uint8_t i = 1; k->kernel && k->net->on && i < FLOW_RUNS_MAX; i++) {
                 struct looked_run *r = &k->runs[i];
                 const char *name = k->net->flows.runs[i];
                 usec_t recent, best;
@@ -175,7 +218,7 @@ void net_looks_tick(struct net_looks *k) {
                 if (!pace_changed(r, recent, best) && slot == r->slot)
                         continue;
                 r->slot = slot;
-                begin_burst(k, r, recent / MAX(progress_steps_a_line(b, name), 1u), now);
+                begin_burst(k, i, recent / MAX(progress_steps_a_line(b, name), 1u), now);
         }
 }
 
@@ -186,13 +229,15 @@ int net_looks_new(struct net_state *n, struct net_looks **ret) {
         if (!k)
                 return -ENOMEM;
         k->net = n;
+        if (!n->bus->host->real_root || netlink_open(NETLINK_SOCK_DIAG, &k->kernel) < 0)
+                log_debug("sockets cannot be asked for one by one: own parts of steps are not known");
         r = sd_event_add_time_relative(n->bus->event, &k->timer, CLOCK_MONOTONIC, 0, 1000, on_look, k);
         if (r >= 0)
                 r = sd_event_source_set_enabled(k->timer, SD_EVENT_OFF);
         if (r >= 0)
                 (void) sd_event_source_set_description(k->timer, "socket-looks");
         if (r < 0) {
-                free(k);
+                (void) net_looks_free(k);
                 return r;
         }
         *ret = k;
@@ -203,6 +248,8 @@ struct net_looks *net_looks_free(struct net_looks *k) {
         if (!k)
                 return NULL;
         k->timer = sd_event_source_disable_unref(k->timer);
+        if (k->kernel)
+                nl_socket_free(k->kernel);
         free(k);
         return NULL;
 }
