@@ -4,7 +4,6 @@
  * the records that come: the slice, orders, the fleet's mode.
  */
 #include <assert.h>
-#include <math.h>
 
 #include "addresses.h"
 #include "fingerprint.h"
