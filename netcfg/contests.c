@@ -3,7 +3,6 @@
 
 #include "io.h"
 #include "log.h"
-#include "pass_lines.h"
 
 /* In memory of the host; -errno is no failure of a pass. */
 static void save_list(struct netcfg *n, const struct contested_list *l) {
@@ -17,7 +16,7 @@ static void save_list(struct netcfg *n, const struct contested_list *l) {
                 if (r >= 0)
                         r = durable_write(n->runtime_fd, CONTESTED_FILE, text, (size_t) r, 0644);
         }
-        if (r < 0 && pass_may_log(n, true))
+        if (r < 0)
                 (void) log_warning_errno(r, "%s/" CONTESTED_FILE " cannot be written: %m; checks do not say "
                                          "what is contested", n->netns.runtime);
 }
@@ -29,8 +28,8 @@ void contests_start(struct netcfg *n) {
 }
 
 static void log_ended(const struct contest_entry *e, void *userdata) {
-        if (pass_may_log(userdata, true))
-                log_notice("%s%s is no longer contested: %s", pass_label(e->kind), e->subject, e->ended);
+        (void) userdata;
+        log_notice("%s%s is no longer contested: %s", op_label(e->kind), e->subject, e->ended);
 }
 
 void contests_begin(struct netcfg *n, const struct plan *sources, const struct found *found) {

@@ -13,7 +13,6 @@
 #include "local.pb-c.h"
 #include "log.h"
 #include "observe_file.h"
-#include "pass_lines.h"
 #include "paths.h"
 #include "runtime.h"
 #include "watch.h"
@@ -122,7 +121,7 @@ static void tell_findings(struct daemon *d) {
                             first->check, first->subject,
                             first->reason[0] ? first->reason : verdict_name(first->verdict));
         /* What was found may change with each pass: it is not compared. */
-        if (first && !streq(line, d->said) && pass_may_log(d->n, false))
+        if (first && !streq(line, d->said))
                 log_warning("%s (found '%s', wanted '%s')", line, first->found, first->wanted);
         (void) snprintf(d->said, sizeof(d->said), "%s", line);
 }

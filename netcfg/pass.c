@@ -8,7 +8,6 @@
 #include "log.h"
 #include "paths.h"
 #include "pass.h"
-#include "pass_lines.h"
 #include "runtime.h"
 #include "source.h"
 
@@ -142,7 +141,7 @@ int pass_log_refused(const struct netcfg *n, const struct plan_op *op, int error
         return log_error_errno(error,
                                "%s%s: %s → %s: %m; nothing was changed (this needs CAP_NET_ADMIN and a "
                                "writable /proc/sys/net)",
-                               pass_label(op->kind), op->subject, op->from, op->to);
+                               op_label(op->kind), op->subject, op->from, op->to);
 }
 
 static int roll_back(struct netcfg *n, const struct plan_op *op) {
@@ -157,10 +156,10 @@ static int roll_back(struct netcfg *n, const struct plan_op *op) {
                         r,
                         "%s%s: its gateway does not answer since it became %s, and it cannot be "
                         "set back to %s: %m",
-                        pass_label(op->kind), op->subject, op->to, op->from);
+                        op_label(op->kind), op->subject, op->to, op->from);
         return log_error_errno(-EHOSTUNREACH,
                                "%s%s: %s → %s was taken back: its gateway did not answer within 2 s",
-                               pass_label(op->kind), op->subject, op->from, op->to);
+                               op_label(op->kind), op->subject, op->from, op->to);
 }
 
 /* Each question to one who does not answer blocks the loop: not with every event. */
@@ -214,20 +213,20 @@ int pass_apply_one(struct netcfg *n, const struct plan_op *op, bool restoring) {
         if (guarded && n->gateway_silent)
                 return log_warning_errno(
                         r, "%s%s: left at %s until the gateway of the only default route answers",
-                        pass_label(op->kind), op->subject, op->from);
-        if (r < 0 && (was_said(n, op, r) || !pass_may_log(n, true)))
+                        op_label(op->kind), op->subject, op->from);
+        if (r < 0 && was_said(n, op, r))
                 return r;
         if (r < 0)
-                return log_error_errno(r, "%s%s: %s → %s: %m", pass_label(op->kind), op->subject, op->from,
+                return log_error_errno(r, "%s%s: %s → %s: %m", op_label(op->kind), op->subject, op->from,
                                        op->to);
         n->writes++;
         n->applied = host_now(&n->host);
         /* One for each container's route, in each table: they would hide everything else. */
         if (op->kind == OP_SOURCE_ROUTE && (streq(op->to, "throw") || streq(op->from, "throw")))
-                log_debug("%s%s: %s → %s (%s)", pass_label(op->kind), op->subject, op->from, op->to,
+                log_debug("%s%s: %s → %s (%s)", op_label(op->kind), op->subject, op->from, op->to,
                           op->source);
-        else if (pass_may_log(n, false))
-                log_notice("%s%s: %s → %s (%s)", pass_label(op->kind), op->subject, op->from, op->to,
+        else
+                log_notice("%s%s: %s → %s (%s)", op_label(op->kind), op->subject, op->from, op->to,
                            op->source);
         return 0;
 }
@@ -278,10 +277,10 @@ static int is_allowed(struct netcfg *n, enum pass_kind kind, const struct plan_o
         answer = contest_judge(&n->contest, op, now);
         if (answer == CONTEST_REPAIR)
                 return 1;
-        if (answer == CONTEST_BEGINS && pass_may_log(n, true))
+        if (answer == CONTEST_BEGINS)
                 log_warning("%s%s is contested: changed to %s, %d repairs in the last %u s did not last; "
                             "left alone until nobody changes it for ten minutes, or tpu-netcfg --once",
-                            pass_label(op->kind), op->subject, op->from, CONTEST_REPAIRS,
+                            op_label(op->kind), op->subject, op->from, CONTEST_REPAIRS,
                             (unsigned) ((now - e->repaired[0]) / USEC_PER_SEC) + 1);
         return note_trouble(n, op, contest_why(&n->contest, op));
 }
@@ -390,9 +389,6 @@ static int run_locked(struct netcfg *n, enum pass_kind kind) {
         _cleanup_plan_ struct plan due = PLAN_NULL, sources = PLAN_NULL;
         int r, written = 0;
 
-        n->lines.counted = n->daemon && kind == PASS_REPAIR;
-        if (n->daemon)
-                pass_log_kept(n);
         read_found(n, &found);
         plan_clear(&n->plan);
         if (source_wanted(&n->intent, &found, &sources) == -ENOMEM)

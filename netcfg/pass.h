@@ -45,11 +45,6 @@ struct netcfg {
         struct contest contest;
         bool daemon; /* it keeps contests over passes, and says in its directory which there are */
         struct contested_list contested; /* as that file has it */
-        struct line_budget {
-                bool counted; /* this pass repairs: what it logs counts */
-                unsigned tokens, kept; /* kept: lines that were not logged */
-                usec_t filled;         /* boot clock */
-        } lines;
 
         /* The last pass: */
         struct plan plan; /* the writes that were wanted */

@@ -28,14 +28,16 @@ void log_set_limit(struct log_limit *l) {
         state.limit = l;
 }
 
-static bool limit_has_room(const struct log_limit *l) {
-        usec_t oldest = l->written[l->next];
+/* What is no warning leaves room for some that are. */
+static bool limit_has_room(const struct log_limit *l, int priority) {
+        unsigned spare = priority > LOG_WARNING ? LOG_LIMIT_GRAVE : 0;
+        usec_t oldest = l->written[(l->next + spare) % LOG_LIMIT];
 
         return oldest == 0 || l->now >= oldest + LOG_LIMIT_TIME;
 }
 
-static bool limit_takes(struct log_limit *l) {
-        if (!limit_has_room(l)) {
+static bool limit_takes(struct log_limit *l, int priority) {
+        if (!limit_has_room(l, priority)) {
                 l->unwritten++;
                 return false;
         }
@@ -48,7 +50,7 @@ void log_limit_turn(struct log_limit *l, usec_t now) {
         unsigned n = l->unwritten;
 
         l->now = MAX(now, 1U);
-        if (n == 0 || !limit_has_room(l))
+        if (n == 0 || !limit_has_room(l, LOG_NOTICE))
                 return;
         l->unwritten = 0;
         log_notice("%u more lines were not written: at most %d are within %d s", n, LOG_LIMIT,
@@ -62,7 +64,7 @@ int log_full(int priority, int error, const char *fmt, ...) {
         error = abs(error);
         if (priority > state.level)
                 return -error;
-        if (state.limit && priority < LOG_DEBUG && !limit_takes(state.limit))
+        if (state.limit && priority < LOG_DEBUG && !limit_takes(state.limit, priority))
                 return -error;
         errno = error; /* for %m */
         va_start(ap, fmt);

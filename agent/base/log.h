@@ -21,11 +21,12 @@ void log_set_level(int level);
 void log_set_sink(bool (*sink)(int priority, int error, const char *line));
 
 /*
- * At most LOG_LIMIT lines within LOG_LIMIT_TIME, whatever happens so often. More are counted, not written,
- * and the count is the next line that may be. For who acts on others' events; NULL, the default: no limit.
+ * At most LOG_LIMIT lines within LOG_LIMIT_TIME, whatever happens so often, of which LOG_LIMIT_GRAVE are for
+ * warnings and errors alone. More are counted, not written, and the count is the next line that may be. For who acts on others' events; NULL, the default: no limit.
  * Debug lines are not bounded.
  */
 #define LOG_LIMIT 10
+#define LOG_LIMIT_GRAVE 2
 #define LOG_LIMIT_TIME (60 * USEC_PER_SEC)
 struct log_limit {
         usec_t now, written[LOG_LIMIT]; /* boot clock; the oldest of them is the next */

@@ -49,6 +49,23 @@ const char *op_check(enum op_kind k) {
         return names[k];
 }
 
+const char *op_label(enum op_kind kind) {
+        static const char *const labels[] = {
+                [OP_SYSCTL] = "",
+                [OP_PARAMETER] = "parameter ",
+                [OP_MTU] = "MTU of ",
+                [OP_ROUTE] = "least RTO of ",
+                [OP_RULE] = "rule ",
+                [OP_SOURCE_ROUTE] = "route ",
+                [OP_MAIN_RULE] = "rule ",
+                [OP_NIC_SETTING + NIC_FEATURE] = "feature of ",
+                [OP_NIC_SETTING + NIC_PRIVATE_FLAG] = "private_flag of ",
+        };
+
+        _Static_assert(ELEMENTSOF(labels) == _OP_KIND_MAX, "every kind has a label");
+        return labels[kind];
+}
+
 bool op_is_source(enum op_kind k) {
         return k == OP_RULE || k == OP_SOURCE_ROUTE || k == OP_MAIN_RULE;
 }

@@ -90,6 +90,8 @@ const char *op_bit_name(const char *subject);
 /* The name of the check that judges settings of this kind: "sysctl", "nic.mtu", "route.rto_min",
  * "route.source", … */
 const char *op_check(enum op_kind k);
+/* What a subject is, in front of it in a log line: "MTU of ". */
+const char *op_label(enum op_kind k);
 /* A rule, or a route of source routing: it has no original value, and findings are those of op->nic. */
 bool op_is_source(enum op_kind k);
 

@@ -85,9 +85,9 @@ class Bench:
         return (host or self.h0).sh(what, timeout=60)
 
     def nft(self, text, host=None):
-        """Rules in a host's own network, by this machine's nft."""
+        """Rules in a host's own network, by this machine's nft, which wants a line's end before a brace."""
         subprocess.run(["nsenter", f"--net=/proc/{(host or self.h0).leader}/ns/net", "nft", "-f", "-"],
-                       input=text, text=True, check=True, capture_output=True)
+                       input=text.replace(" }", "\n}"), text=True, check=True, capture_output=True)
 
     # -- one case -----------------------------------------------------------------------------------------
 
@@ -98,7 +98,8 @@ class Bench:
         except (LabError, OSError, ValueError, subprocess.SubprocessError) as e:
             return Outcome(case, "NO CASE", words=str(e)[-300:])
         try:
-            kinds = {"named": self.named, "repaired": self.repaired, "calm": self.calm}
+            kinds = {"named": self.named, "repaired": self.repaired, "calm": self.calm,
+                     "refused": self.refused}
             return kinds[case.kind](case, before)
         except LabError as e:
             return Outcome(case, "HUNG", words=str(e)[-300:])
@@ -122,6 +123,19 @@ class Bench:
             return Outcome(case, "CHANGED WITHOUT A WORD", seconds=6, words=self.do(case.probe)[:300])
         return Outcome(case, "calm", seconds=6)
 
+    def refused(self, case, _):
+        """A trial run, as a person types it; the remedy is the other host's."""
+        began = time.monotonic()
+        done = self.h0.run(["tpuctl", "run", "--name", "trial", "--user", slices.USER, "--slices", "1",
+                            "--wait", "8s", "--", "/usr/bin/true"], timeout=120)
+        told = " ".join((done.out + done.err).split())
+        seconds = time.monotonic() - began
+        if done.code == 0 or not re.search(case.words, told, re.I):
+            return Outcome(case, "FALSE OK" if done.code == 0 else "OTHER WORDS", "tpuctl run", seconds,
+                           words=told[-300:])
+        return Outcome(case, "named, mend is elsewhere" if "sudo " in told else "NO REMEDY", "tpuctl run",
+                       seconds, words=told[-300:])
+
     def named(self, case, _):
         began, found, news = time.monotonic(), None, []
         while not found and time.monotonic() < began + case.within:
@@ -136,11 +150,14 @@ class Bench:
         if case.elsewhere:
             out.verdict = "named, mend is elsewhere" if out.remedy else "NO REMEDY"
         else:
-            out.verdict = "named, mended" if self.mend(case, found) else "NOT MENDED"
+            left = self.mend(case, found)
+            out.verdict = "NOT MENDED" if left else "named, mended"
+            out.words += f" | left: {line(left[0])}" if left else ""
         return out
 
     def mend(self, case, found):
-        """Types what is printed: first the remedy that was looked for, then those of what is left."""
+        """Types what is printed: first the remedy that was looked for, then those of what is left. Returns
+        what stays."""
         for _ in range(4):
             remedy = found.get("remedy") or ""
             if TYPED.match(remedy):
@@ -149,17 +166,21 @@ class Bench:
             while time.monotonic() < end:
                 left = self.news(case.path)
                 if not left:
-                    return True
+                    return []
                 time.sleep(0.3)
             typed = [f for f in left if TYPED.match(f.get("remedy") or "") and f["remedy"] != remedy]
             if not typed:
-                return False
+                return left
             found = typed[0]
-        return False
+        return left
 
     def clean(self, case):
         """h0 as before; True: it took a boot."""
-        if case.undo:
+        for h in (self.h0, self.h1):
+            self.nft("flush ruleset", h)
+        if callable(case.undo):
+            case.undo(self)
+        elif case.undo:
             self.h0.run(["/bin/sh", "-c", case.undo], timeout=90)
         end = time.monotonic() + 8
         while time.monotonic() < end:

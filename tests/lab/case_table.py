@@ -12,7 +12,9 @@ class Case:
       named     `tpuctl check` (path: or `check path`) says it in words that match; its remedy mends it
       repaired  the setting that `probe` prints is again what it was, without a person
       calm      it changes nothing for runs: no finding, and `probe` prints what the case made of it
-    undo: a line of shell that takes away what the remedy does not (the cause outside this host).
+      refused   a run over both hosts does not start, and says why in words that match
+    undo: a line of shell, or a callable, that takes away what the remedy does not (the cause outside this
+    host).
     words: a regular expression that one new finding, as a line, must match.
     elsewhere: the mend is not on this host, and so the remedy is not typed here.
     """
@@ -21,7 +23,7 @@ class Case:
     kind: str = "named"
     words: str = ""
     probe: str = ""
-    undo: str = ""
+    undo: object = ""
     path: bool = False
     elsewhere: bool = False
     within: float = 20
@@ -177,21 +179,22 @@ WIRES = [
          "1: "
          "classid 1:1 htb rate 20mbit", words="htb", undo="tc qdisc del dev eth1 root"),
     Case("fq-is-no-limit", "tc qdisc replace dev eth1 root fq", "calm", undo="tc qdisc del dev eth1 root"),
-    Case("loss-20-one-way", on_h1("tc qdisc replace dev eth0 root netem loss 20%"), words="loss|lost|lose",
-         path=True, elsewhere=True),
+    Case("loss-20-one-way", lambda b: b.nft("table inet site { chain in { type filter hook input priority "
+         "0; numgen random mod 100 < 20 counter drop; } }", b.h1), words="loss|lost|lose", path=True,
+         elsewhere=True),
     Case("peer-silent", on_h1("ip link set eth1 down"), words="h1", path=True, elsewhere=True),
     Case("path-mtu-black-hole", lambda b: b.lab.lower_path_mtu(b.h1, "eth1", 1500), words="1500|8896",
-         path=True, elsewhere=True, quick=True),
+         path=True, elsewhere=True, quick=True, undo=lambda b: b.h1.heal("eth1")),
     Case("icmp-dropped-here", lambda b: b.nft("table inet site { chain out { type filter hook output "
          "priority 0; meta l4proto icmp drop; } }", b.h0), "calm"),
-    Case("row12-8471-dropped", drop(8471), words="8471", path=True, elsewhere=True),
-    Case("row12-8476-dropped", drop(8476), words="8476", path=True, elsewhere=True),
-    Case("udp-dropped-at-peer", drop("1024-65535", proto="udp"), words="h1", path=True, elsewhere=True),
+    Case("row12-8471-dropped", drop(8471), "refused", words="8471"),
+    Case("row12-8476-dropped", drop(8476, "h0"), "refused", words="8476"),
+    Case("udp-dropped-at-peer", drop("1024-65535", proto="udp"), "calm", path=True),  # a run speaks TCP
     Case("duplicate-address", on_h1(f"ip addr add {SELF}/24 dev eth0"), words="address|10.10.0.10",
          path=True,
          elsewhere=True),
     Case("link-down", "ip link set eth1 down", words="eth1.*down|down.*eth1", path=True,
-         undo="ip link set eth1 up", quick=True),
+         quick=True),
     Case("loopback-down", "ip link set lo down", words="lo\\b.*down|down", undo="ip link set lo up"),
     Case("mac-changed", "ip link set eth1 down; ip link set eth1 address 02:00:00:00:00:07; ip link set "
          "eth1 "

@@ -17,7 +17,8 @@ static void judge_registry(struct member_state *m) {
         f.verdict = VERDICT_OK;
         finding_set(f.source, "[Registry] of hostd.conf");
         if (!m->registry) {
-                finding_set(f.found, "%s", m->who.why_not);
+                finding_set(f.found, "%s",
+                            m->who.in_the_clear || !m->who.by_itself ? "none" : m->who.why_not);
                 if (m->who.in_the_clear)
                         check_say(&f, WORDS_REGISTRY_CLEAR, m->who.why_not);
                 else if (!m->who.by_itself)
