@@ -118,6 +118,20 @@ bool path_view_in_subnet(const struct path_viewer *v, const struct link *nic, co
         return found;
 }
 
+/* The main table has the route that decides for this NIC, too: behind it. */
+static bool has_own_route(struct path_viewer *v, const struct link *nic, const struct route *r) {
+        know_routes(v);
+        for (size_t i = 0; i < v->routes.n; i++) {
+                const struct route *o = &v->routes.routes[i];
+
+                if (o->table == RT_TABLE_MAIN && o->family == r->family && o->dst_len == r->dst_len &&
+                    memcmp(o->dst, r->dst, sizeof(o->dst)) == 0 && o->n_hops == 1 &&
+                    o->hops[0] == nic->index)
+                        return true;
+        }
+        return false;
+}
+
 void path_view_read(struct path_viewer *v, const struct link *nic, const union path_address *from,
                     const union path_address *to, struct path_view *ret) {
         struct path_route route = { 0 };
@@ -139,6 +153,7 @@ void path_view_read(struct path_viewer *v, const struct link *nic, const union p
                 (void) snprintf(ret->by, sizeof(ret->by), "%s", name_of(v->links, route.nic));
         if (nic && !route.local && path_view_in_subnet(v, nic, to, ret->subnet)) {
                 ret->diverted = route.nic != nic->index;
+                ret->has_own = ret->diverted && has_own_route(v, nic, &ret->route);
                 ret->bent = !ret->diverted && ret->matched && ret->route.has_gateway;
         }
 }
@@ -247,7 +262,7 @@ static void say_diverted(const struct path_view *v, const char *nic, const char 
         if (v->matched)
                 route_format_dst(&v->route, subnet);
         /* Where the subnet's own route was replaced there is none to fall back to. */
-        same = subnet[0] && startswith(v->subnet, subnet) && v->subnet[strlen(subnet)] == ' ';
+        same = !v->has_own && subnet[0] && startswith(v->subnet, subnet) && v->subnet[strlen(subnet)] == ' ';
         if (same)
                 (void) snprintf(remedy, sizeof(remedy), "sudo %s route replace %s",
                                 route_ip_family(&v->route), v->subnet);

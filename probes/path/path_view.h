@@ -29,6 +29,7 @@ struct path_view {
         char hop[ADDRESS_TEXT_MAX], hop_mac[LINK_MAC_TEXT];
         bool hop_is_gateway, hop_silent, hop_fixed;
         bool diverted; /* the address is in the subnet of a NIC that the route does not take */
+        bool has_own;  /* diverted: that NIC has a route to the same subnet, which comes later */
         bool bent;     /* … that it does take, but by a gateway */
         char subnet[ROUTE_WORDS_MAX]; /* either: the route of that subnet as ip(8) takes it */
 };

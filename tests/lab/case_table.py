@@ -238,6 +238,47 @@ BYSTANDERS = [
          "table 77"),
 ]
 
+# Of a second list: what DHCP clients, VPNs, containers and people in a hurry do beside.
+TUN = "ip tuntap add dev tun0 mode tun; ip addr add 10.8.0.2/24 dev tun0; ip link set tun0 up"
+NEWCOMERS = [
+    Case("bridge-over-part-of-the-subnet", "ip link add br9 type bridge; ip link set br9 up; ip addr add "
+         "10.10.1.1/25 dev br9", words="br9", path=True, undo="ip link del br9"),
+    Case("bridge-with-the-same-subnet", "ip link add br9 type bridge; ip link set br9 up; ip addr add "
+         "10.10.1.200/24 dev br9", "calm", path=True, undo="ip link del br9"),
+    Case("vpn-takes-everything", f"{TUN}; ip route add 0.0.0.0/1 dev tun0; ip route add 128.0.0.0/1 dev "
+         "tun0", words="0.0.0.0/1", undo="ip link del tun0"),
+    Case("vpn-takes-the-subnet", f"{TUN}; ip route add 10.10.1.0/25 dev tun0", words="10.10.1.0/25",
+         path=True, undo="ip link del tun0"),
+    Case("vpn-by-a-rule", f"{TUN}; ip route add default dev tun0 table 51820; ip rule add not fwmark 51820 "
+         "lookup 51820 priority 99; ip rule add lookup main suppress_prefixlength 0 priority 98",
+         words="51820", path=True,
+         undo="ip rule del priority 99; ip rule del priority 98; ip link del tun0"),
+    Case("dhcp-rewrites-routes", "ip route replace default via 10.10.0.1 dev eth0 proto dhcp src 10.10.0.10 "
+         "metric 100; ip route del default metric 0; ip route replace 10.10.0.0/24 dev eth0 proto dhcp "
+         "scope link src 10.10.0.10 metric 100", "calm", path=True),
+    Case("multicast-off", "ip link set eth1 multicast off", "calm", path=True,
+         undo="ip link set eth1 multicast on"),
+    Case("gro-off", "ethtool -K eth1 gro off", "repaired",
+         probe="ethtool -k eth1 | grep generic-receive-offload"),
+    Case("port-range-over-ours", "sysctl -qw net.ipv4.ip_local_port_range='8400 9000'", "repaired",
+         probe="cat /proc/sys/net/ipv4/ip_local_port_range"),
+    Case("fragments-dropped", lambda b: b.nft("table ip site { chain in { type filter hook input priority "
+         "0; ip frag-off & 0x1fff != 0 drop; } }", b.h1), "calm", path=True),
+    Case("too-big-dropped", lambda b: b.nft("table ip site { chain in { type filter hook input priority 0; "
+         "icmp type destination-unreachable drop; } }", b.h0), "calm", path=True),
+    Case("echo-ignored-at-peer", on_h1("sysctl -qw net.ipv4.icmp_echo_ignore_all=1"), words="h1", path=True,
+         elsewhere=True, undo=on_h1("sysctl -qw net.ipv4.icmp_echo_ignore_all=0")),
+    Case("peer-is-narrow", on_h1("systemctl stop tpu-netcfg.socket tpu-netcfg; ip link set eth1 mtu 1460"),
+         words="1460", path=True, elsewhere=True, undo=on_h1("systemctl start tpu-netcfg")),
+    Case("arp-unanswered", "sysctl -qw net.ipv4.conf.all.arp_ignore=8", words="arp_ignore",
+         undo="sysctl -qw net.ipv4.conf.all.arp_ignore=0", within=40),
+    Case("hosts-file-emptied", "cp /etc/hosts /run/hosts; sed -i '/h1/d' /etc/hosts; systemctl restart "
+         "tpu-hostd", words="h1", path=True, elsewhere=True,
+         undo="cp /run/hosts /etc/hosts; systemctl restart tpu-hostd"),
+    Case("ipv6-unreachable", "ip -6 route add unreachable fd00::/16", "calm", path=True,
+         undo="ip -6 route del unreachable fd00::/16"),
+]
+
 DAEMONS = [
     Case("row6-netcfg-dead", "systemctl kill -s KILL tpu-netcfg; systemctl stop tpu-netcfg "
          "tpu-netcfg.socket",
@@ -250,10 +291,14 @@ DAEMONS = [
     Case("launchd-dead", "systemctl stop tpu-launchd.socket tpu-launchd", words="launchd"),
     Case("launchd-stopped-by-signal", "systemctl kill -s STOP tpu-launchd", words="launchd",
          undo="systemctl kill -s CONT tpu-launchd", within=90),
-    Case("hostd-dead", "systemctl stop tpu-hostd", words="hostd", quick=True),
+    # its socket alone would start it again with the next question
+    Case("hostd-dead", "systemctl stop tpu-hostd.socket tpu-hostd", words="hostd", quick=True),
+    Case("hostd-stopped-by-a-person", "systemctl stop tpu-hostd; tpuctl status || true", "repaired",
+         probe="systemctl is-active tpu-hostd"),
     Case("hostd-stopped-by-signal", "systemctl kill -s STOP tpu-hostd", words="hostd",
          undo="systemctl kill -s CONT tpu-hostd", within=90),
-    Case("hostd-masked", "systemctl mask --runtime -q --now tpu-hostd", words="hostd",
+    # daemon.state is OK, "switched off by a person"; the fleet says that the host is silent
+    Case("hostd-masked", "systemctl mask --runtime -q --now tpu-hostd", "calm",
          undo="systemctl unmask --runtime -q tpu-hostd; systemctl start tpu-hostd"),
     Case("row8-hostd-state-read-only", "mount --bind /var/lib/tpu-hostd /var/lib/tpu-hostd; mount -o "
          "remount,ro,bind /var/lib/tpu-hostd; systemctl restart --no-block tpu-hostd; sleep 2",
@@ -346,4 +391,4 @@ MACHINE = [
     Case("many-processes", "for i in $(seq 1 500); do sleep 30 & done", "calm", undo="pkill sleep"),
 ]
 
-CASES = SETTINGS + ROUTING + WIRES + BYSTANDERS + DAEMONS + CONTEST + IDENTITY + MACHINE
+CASES = SETTINGS + ROUTING + WIRES + BYSTANDERS + NEWCOMERS + DAEMONS + CONTEST + IDENTITY + MACHINE

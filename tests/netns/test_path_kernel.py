@@ -95,6 +95,13 @@ class Routes(KernelView):
         self.assertEqual(f["remedy"], "sudo ip route replace 10.10.1.0/24 dev eth1 proto kernel scope link "
                          "src 10.10.1.10")
 
+    def test_the_subnets_route_stands_behind_another_nics(self):
+        self.host.check("ip", "addr", "add", "10.10.1.78/24", "dev", "eth0")
+        self.route("del", "10.10.1.0/24", "dev", "eth1")
+        self.route("append", "10.10.1.0/24", "dev", "eth1", "proto", "kernel", "scope", "link", "src",
+                   "10.10.1.10")
+        self.assert_named(2, "FAIL", "packets leave by eth0", "unicast route to 10.10.1.0/24 by eth0")
+
     def test_the_peers_address_on_a_nic_of_our_own(self):
         self.host.check("ip", "addr", "add", "10.10.1.13/32", "dev", "lo")
         self.assert_named(2, "FAIL", "this host keeps the packets for itself", "this host's own lo")
