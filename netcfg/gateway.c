@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway.h"
 
-#include <linux/neighbour.h>
 #include <poll.h>
 #include <sys/socket.h>
 
+#include "neighbour.h"
 #include "netlink.h"
 
 #define VALID (NUD_REACHABLE | NUD_STALE | NUD_DELAY | NUD_PROBE)
@@ -35,44 +35,30 @@ const struct route *gateway_of(const struct route_table *t, int index) {
         return found;
 }
 
-static struct nl_msg *neighbour_message(int type, int flags, const struct route *r, uint16_t state,
-                                        uint8_t use) {
-        const struct ndmsg head = { .ndm_family = (unsigned char) r->gateway_family,
-                                    .ndm_ifindex = r->hops[0],
-                                    .ndm_state = state,
-                                    .ndm_flags = use };
-        _cleanup_(nlmsg_freep) struct nl_msg *m = netlink_message(type, flags, &head, sizeof(head));
-
-        if (!m || nla_put(m, NDA_DST, r->gateway_family == AF_INET ? 4 : 16, r->gateway) < 0)
-                return NULL;
-        return TAKE_PTR(m);
-}
-
-static int take_neighbour_state(struct nlmsghdr *h, void *userdata) {
-        if (h->nlmsg_type != RTM_NEWNEIGH || !nlmsg_valid_hdr(h, sizeof(struct ndmsg)))
-                return -EBADMSG;
-        *(uint16_t *) userdata = ((const struct ndmsg *) nlmsg_data(h))->ndm_state;
-        return 1;
-}
-
 /* *ret: NUD_* of the gateway; 0: the kernel has no entry. */
 static int read_state(struct nl_sock *s, const struct route *r, uint16_t *ret) {
-        _cleanup_(nlmsg_freep) struct nl_msg *m = neighbour_message(RTM_GETNEIGH, 0, r, 0, 0);
-        int k = m ? netlink_ask(s, m, take_neighbour_state, ret) : -ENOMEM;
+        struct neighbour n = { .state = NUD_NONE };
+        int k = neighbour_ask(s, r->hops[0], r->gateway_family, r->gateway, &n);
 
-        if (k != -ENOENT)
+        if (k < 0 && k != -ENOENT)
                 return k;
-        *ret = NUD_NONE;
+        *ret = n.state;
         return 0;
 }
 
 /* A known neighbour is probed at once (PROBE). For an unknown one the kernel learns that it is needed. */
 static int ask_gateway(const struct route *r, bool known) {
+        const struct ndmsg head = { .ndm_family = (unsigned char) r->gateway_family,
+                                    .ndm_ifindex = r->hops[0],
+                                    .ndm_state = known ? NUD_PROBE : NUD_NONE,
+                                    .ndm_flags = known ? 0 : NTF_USE };
         _cleanup_(nlmsg_freep) struct nl_msg *m =
-                neighbour_message(RTM_NEWNEIGH, NLM_F_ACK | NLM_F_REPLACE | (known ? 0 : NLM_F_CREATE), r,
-                                  known ? NUD_PROBE : NUD_NONE, known ? 0 : NTF_USE);
+                netlink_message(RTM_NEWNEIGH, NLM_F_ACK | NLM_F_REPLACE | (known ? 0 : NLM_F_CREATE), &head,
+                                sizeof(head));
 
-        return m ? netlink_do(m) : -ENOMEM;
+        if (!m || nla_put(m, NDA_DST, r->gateway_family == AF_INET ? 4 : 16, r->gateway) < 0)
+                return -ENOMEM;
+        return netlink_do(m);
 }
 
 /* Waits for anything to change with any neighbour; how the gateway then is, is asked. */

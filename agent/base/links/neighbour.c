@@ -25,22 +25,22 @@ static int take_neighbour(struct nlmsghdr *h, void *userdata) {
         return 1;
 }
 
-int neighbour_read(const struct host *h, int nic, int family, const uint8_t *address,
-                   struct neighbour *ret) {
+int neighbour_ask(struct nl_sock *s, int nic, int family, const uint8_t *address, struct neighbour *ret) {
         const struct ndmsg question = { .ndm_family = (uint8_t) family, .ndm_ifindex = nic };
-        _cleanup_(nl_socket_freep) struct nl_sock *s = NULL;
-        _cleanup_(nlmsg_freep) struct nl_msg *m = NULL;
-        int r;
+        _cleanup_(nlmsg_freep) struct nl_msg *m =
+                netlink_message(RTM_GETNEIGH, 0, &question, sizeof(question));
 
-        if (!h->real_root)
-                return -EOPNOTSUPP;
-        r = netlink_open(NETLINK_ROUTE, &s);
-        if (r < 0)
-                return r;
-        m = netlink_message(RTM_GETNEIGH, 0, &question, sizeof(question));
         if (!m || nla_put(m, NDA_DST, family == AF_INET ? 4 : 16, address) < 0)
                 return -ENOMEM;
         return netlink_ask(s, m, take_neighbour, ret);
+}
+
+int neighbour_read(const struct host *h, int nic, int family, const uint8_t *address,
+                   struct neighbour *ret) {
+        _cleanup_(nl_socket_freep) struct nl_sock *s = NULL;
+        int r = h->real_root ? netlink_open(NETLINK_ROUTE, &s) : -EOPNOTSUPP;
+
+        return r < 0 ? r : neighbour_ask(s, nic, family, address, ret);
 }
 
 bool neighbour_is_silent(const struct neighbour *n) {

@@ -16,6 +16,9 @@ struct neighbour {
 /* -ENOENT: it is not in the table, which is no fault: nothing is sent to it; -EOPNOTSUPP: a root other than
  * "/", or a kernel before 5.0. */
 int neighbour_read(const struct host *h, int nic, int family, const uint8_t *address, struct neighbour *ret);
+struct nl_sock;
+/* The same by a socket of rtnetlink that is open already. */
+int neighbour_ask(struct nl_sock *s, int nic, int family, const uint8_t *address, struct neighbour *ret);
 
 /* Packets wait for its MAC address, and it was asked more than once. */
 bool neighbour_is_silent(const struct neighbour *n);
