@@ -48,6 +48,10 @@ def on_h1(script):
     return lambda b: b.h1.sh(script, timeout=60)
 
 
+def no_case(why):
+    raise ValueError(why)
+
+
 def fighter(what):
     """A unit that sets something again each second."""
     unit = f"[Service]\\nExecStart=/bin/sh -c 'while :; do {what}; sleep 1; done'\\n"
@@ -320,22 +324,21 @@ DAEMONS = [
     Case("row13-journald-stopped", "systemctl stop systemd-journald.socket systemd-journald-dev-log.socket "
          "systemd-journald-audit.socket systemd-journald", words="journal", quick=True,
          undo="systemctl start systemd-journald.socket systemd-journald-dev-log.socket systemd-journald"),
-    Case("dbus-stopped", "systemctl stop dbus.socket dbus", words="bus",
-         undo="systemctl start dbus.socket dbus"),
+    Case("dbus-stopped", lambda b: no_case("the lab's own commands go over the bus")),
     Case("collector-gone", lambda b: b.lab.collector.sh("systemctl stop tpu-collectord"),
          words="collector|uplink|registry|4318", elsewhere=True, within=90),
     Case("hostd-under-memory-limit", dropin("tpu-hostd.service", "[Service]\\nMemoryMax=3M\\n"),
          words="hostd", undo=no_dropin("tpu-hostd.service"), elsewhere=True, within=60),
 ]
 
+# the kernel of the lab lets nobody trace functions: who sets it is named, and stopped, in tests/vm
 CONTEST = [
     Case("row7-contested-sysctl", fighter("sysctl -qw net.ipv4.tcp_slow_start_after_idle=1"),
-         words=CONTESTED,
-         undo=NO_FIGHTER, within=90, quick=True),
-    Case("row7-contested-mtu", fighter("ip link set eth1 mtu 1460"), words=CONTESTED, undo=NO_FIGHTER,
-         within=90),
-    Case("row7-contested-rule", fighter("ip rule del from 10.10.1.10"), words=CONTESTED, undo=NO_FIGHTER,
-         within=90),
+         words=CONTESTED, elsewhere=True, undo=NO_FIGHTER, within=90, quick=True),
+    Case("row7-contested-mtu", fighter("ip link set eth1 mtu 1460"), words=CONTESTED, elsewhere=True,
+         undo=NO_FIGHTER, within=90),
+    Case("row7-contested-rule", fighter("ip rule del from 10.10.1.10"), words=CONTESTED, elsewhere=True,
+         undo=NO_FIGHTER, within=90),
     Case("row1-after-once", fighter("sysctl -qw net.ipv4.tcp_slow_start_after_idle=1") +
          f"; sleep 20; {NO_FIGHTER}; tpu-netcfg --once; sleep 70; "
          "sysctl -qw net.ipv4.tcp_slow_start_after_idle=1", "repaired",
