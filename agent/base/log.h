@@ -22,7 +22,8 @@ void log_set_sink(bool (*sink)(int priority, int error, const char *line));
 
 /*
  * At most LOG_LIMIT lines within LOG_LIMIT_TIME, whatever happens so often, of which LOG_LIMIT_GRAVE are for
- * warnings and errors alone. More are counted, not written, and the count is the next line that may be. For who acts on others' events; NULL, the default: no limit.
+ * warnings and errors alone. More are counted, not written, and the count is the next line that may be. For
+ * who acts on others' events; NULL, the default: no limit.
  * Debug lines are not bounded.
  */
 #define LOG_LIMIT 10

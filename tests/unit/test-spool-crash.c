@@ -79,11 +79,6 @@ static void check(const char *dir, const struct said *said) {
                 ASSERT_TRUE(seq > after);
                 if (expected == 0)
                         expected = MIN(seq, said->acked + 1);
-                if ((seq - expected) % SPOOL_JUMP != 0)
-                        fprintf(stderr, "after %llu, expected %llu, read %llu; durable %llu, acked %llu, next %llu\n",
-                                (unsigned long long) after, (unsigned long long) expected,
-                                (unsigned long long) seq, (unsigned long long) said->durable,
-                                (unsigned long long) said->acked, (unsigned long long) st.next_seq);
                 ASSERT_EQ((seq - expected) % SPOOL_JUMP, 0); /* a kill inside of a write leaves a torn end */
                 expected = seq + 1;
                 after = seq;
