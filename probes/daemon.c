@@ -14,8 +14,7 @@ static const struct {
         [DAEMON_LAUNCHD] = { "tpu-launchd", "no run can be started, stopped or captured here" },
         [DAEMON_NETCFG] = { "tpu-netcfg", "network settings that drift are not repaired" },
         [DAEMON_JOURNALD] = { "systemd-journald",
-                              "step lines of runs do not arrive, and a stall may be "
-                              "suspected for that alone" },
+                              "step lines of runs do not arrive, and no stall is seen" },
 };
 _Static_assert(ELEMENTSOF(daemons) == _DAEMON_MAX, "every daemon is judged");
 

@@ -320,6 +320,13 @@ bool run_watch_reading(struct run_watch *w, const struct activity_reading *r, st
 
 /* --- Suspicion ----------------------------------------------------------------------------------------- */
 
+void run_watch_blind(struct run_watch *w, usec_t now) {
+        if (w->suspicion.suspected)
+                w->look_at = now + LOOK_AGAIN;
+        else if (w->stepped)
+                w->alive_at = now;
+}
+
 usec_t run_watch_due(const struct run_watch *w) {
         usec_t due;
 

@@ -4,6 +4,7 @@ they go on."""
 import contextlib
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -145,6 +146,17 @@ class Progress(unittest.TestCase):
         self.suspected(40, 2)
         self.step(0, invocation="3" * 32)
         self.assertEqual(self.recovered(40, 2)["how"], "restart")
+
+    def test_while_nobody_takes_lines_nothing_is_suspected(self):
+        """journald is stopped: steps cannot be seen. When it is back, they are waited for anew."""
+        taken = self.h.root / "run/systemd/journal/socket"
+        taken.parent.mkdir(parents=True)
+        self.steps(41, 4.0, 11.0)
+        time.sleep(6)
+        self.assertEqual(self.h.events("tpu.run.stall_suspected"), [])
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as journald:
+            journald.bind(str(taken))
+            self.assertGreaterEqual(self.suspected(40)["silent_msec"], 20_000)
 
     def test_an_agent_that_is_started_anew_knows_the_rhythm(self):
         self.steps(41, 4.0, 11.0)

@@ -111,6 +111,31 @@ static void bounds(void) {
         }
 }
 
+/* Steps are not seen while nobody takes the run's lines; then it is waited for them anew. */
+static void blind(void) {
+        struct scene c;
+
+        begin(&c);
+        (void) step(&c, 0);
+        steps(&c, 50, S);
+        for (unsigned i = 0; i < 20; i++) {
+                pass(&c, 10 * S);
+                run_watch_blind(&c.w, c.now);
+        }
+        ASSERT_EQ(c.suspected, 0);
+        pass(&c, 13 * S);
+        ASSERT_EQ(c.suspected, 0);
+        pass(&c, 2 * S);
+        ASSERT_EQ(c.suspected, 1);
+        c.counts = 0;
+        c.w.suspicion.counts = false;
+        for (unsigned i = 0; i < 20; i++) { /* and what is suspected does not count */
+                run_watch_blind(&c.w, c.now);
+                pass(&c, 9 * S);
+        }
+        ASSERT_EQ(c.counts, 0);
+}
+
 static void why(void) {
         struct scene c;
 
@@ -370,5 +395,5 @@ static void quantiles(void) {
         ASSERT_EQ(rhythm_quantile(&r, 100), 64);
 }
 
-TEST_MAIN(quantiles, signs, bounds, why, early, several_processes, announced, announced_and_idle, by_place,
+TEST_MAIN(quantiles, signs, bounds, blind, why, early, several_processes, announced, announced_and_idle, by_place,
           another_pace, without_steps, all_signs_agree)

@@ -2,8 +2,11 @@
 #include "journal.h"
 
 #include <ctype.h>
+#include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <systemd/sd-journal.h>
 
 #include "log.h"
@@ -28,6 +31,18 @@ void journal_open(const char *program) {
         log_open(program);
         if (stderr_is_journal())
                 log_set_sink(send_line);
+}
+
+bool journal_is_away(const struct host *h) {
+        _cleanup_close_ int folder = host_open_file(h, "/run/systemd/journal", O_PATH | O_DIRECTORY);
+        _cleanup_close_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        struct sockaddr_un to = { .sun_family = AF_UNIX };
+
+        if (folder < 0 || fd < 0)
+                return false;
+        (void) snprintf(to.sun_path, sizeof(to.sun_path), "/proc/self/fd/%d/socket", folder);
+        return connect(fd, (const struct sockaddr *) &to, sizeof(to)) < 0 &&
+               (errno == ECONNREFUSED || errno == ENOENT);
 }
 
 /* sd_journal_sendv() only reads; iovec has no const. */

@@ -9,6 +9,7 @@
 
 #include "base.h"
 #include "events.h"
+#include "host.h"
 #include "log.h"
 
 /* log_open(), and from then on lines go to the journal with their priority when standard error is the
@@ -51,6 +52,9 @@ int journal_reader_follow(struct journal_reader *j, sd_event *e, const char *nam
 bool journal_reader_watch(struct journal_reader *j, bool on);
 /* Takes changes into account that woke nobody, like new files. Returns what sd_journal_process(3) says. */
 int journal_reader_process(struct journal_reader *j);
+
+/* Nobody takes lines: the journal's socket is gone, or nobody listens to it. Without systemd: false. */
+bool journal_is_away(const struct host *h);
 
 /* What follows "NAME=" in the entry at hand; valid until the journal is moved. */
 int journal_reader_field(struct journal_reader *j, const char *name, const char **ret, size_t *ret_len);
