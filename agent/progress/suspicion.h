@@ -185,7 +185,7 @@ void run_watch_line(struct run_watch *w, const char *line, size_t len, usec_t at
  * over, for it does something again; *ret_ended is it.
  */
 bool run_watch_reading(struct run_watch *w, const struct activity_reading *r, struct suspicion *ret_ended);
-/* No line could come until now: what is missing proves nothing of a run with steps, and it is waited anew. */
+/* No line could come until now: steps that are missing prove nothing, and are waited for anew. */
 void run_watch_blind(struct run_watch *w, usec_t now);
 /* When to judge it next; USEC_INFINITY: not before there is another step. */
 usec_t run_watch_due(const struct run_watch *w);

@@ -81,7 +81,7 @@ void contest_writers(const struct host *h, const struct writers_figures *seen, c
                         finding_set(c->command, "%s", w.command);
                 }
                 if (c->pid <= 0)
-                        finding_set(c->command, "%s", seen ? "" : why);
+                        finding_set(c->command, "%s", why);
         }
 }
 

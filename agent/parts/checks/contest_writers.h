@@ -8,8 +8,8 @@
 #include "contested.h"
 #include "writers.h"
 
-/* Fills in who sets each of *l, of which *known are known already. seen: NULL, nothing is seen, for the
- * reason why. */
+/* Fills in who sets each of *l, of which *known are known already. seen: NULL, nothing is seen. why: what is
+ * said where nobody was seen; empty: all is seen. */
 void contest_writers(const struct host *h, const struct writers_figures *seen, const char *why,
                      const struct contested_list *known, struct contested_list *l);
 /* -errno. */

@@ -41,9 +41,9 @@ static void report_ended(struct contests_state *s, const struct contested *c) {
 static void find_writers(struct contests_state *s, struct contested_list *l) {
         struct bpf_sets *sets = bpf_sets_of(s->bus);
         const char *why = sets ? bpf_sets_reason(sets, "writers") : "no BPF programs are loaded";
-        const struct writers_figures *f = why[0] ? NULL : bpf_sets_figures(sets, "writers", sizeof(*f));
+        const struct writers_figures *f = sets ? bpf_sets_figures(sets, "writers", sizeof(*f)) : NULL;
 
-        contest_writers(s->bus->host, f, why[0] ? why : "its figures cannot be read", &s->known, l);
+        contest_writers(s->bus->host, f, why, &s->known, l);
 }
 
 /* tpuctl check and tpu-netcfg read it there. */

@@ -15,7 +15,8 @@ struct bpf_set {
         const char *name, *summary;
         const void *(*elf)(size_t *size);  /* NAME__elf_bytes of NAME.skel.h */
         const char *const *watch;          /* programs that stay detached, ended by NULL; NULL: none */
-        /* Programs that this kernel may lack without a word, ended by NULL; NULL: none. */
+        /* Programs whose hook this kernel may lack without a word, or which it may refuse: the verdict stays
+         * OK. Ended by NULL; NULL: none. */
         const char *const *optional;
         /* Before they are loaded: may leave programs out (bpf_program__set_autoload). NULL: nothing to do.
          * -errno. */

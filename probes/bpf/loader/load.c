@@ -202,6 +202,16 @@ static bool is_about_rights(const struct bpf_object *o, int error) {
         return error == -EPERM && !(p && hook_of(p, FUNCTION));
 }
 
+static void say_refused(const struct bpf_set *set, const char *program, struct bpf_report *report) {
+        enum verdict before = report->verdict;
+
+        add_reason(report, "this kernel refuses the program %s", program);
+        if (!named(set->optional, program))
+                return;
+        report->verdict = before;
+        report->programs--;
+}
+
 /* Programs that are refused are left out, one a try, until the kernel takes the rest. */
 static int load(const struct bpf_set *set, const struct bpf_own *own, const struct btf *kernel,
                 struct loaded_set *l) {
@@ -218,7 +228,7 @@ static int load(const struct bpf_set *set, const struct bpf_own *own, const stru
                 l->report.verdict = VERDICT_OK;
                 leave_out_absent(set, l->object, kernel, &l->report);
                 for (size_t k = 0; k < i; k++)
-                        add_reason(&l->report, "this kernel refuses the program %s", names[k]);
+                        say_refused(set, names[k], &l->report);
                 refused[0] = '\0';
                 r = bpf_object__load(l->object);
                 if (r >= 0 || i == TRIES || refused[0] == '\0' || is_about_rights(l->object, r))

@@ -267,7 +267,7 @@ static struct set *find_set(const struct bpf_sets *s, const char *name) {
 const char *bpf_sets_reason(const struct bpf_sets *s, const char *set) {
         const struct set *t = find_set(s, set);
 
-        return !t ? "it is not loaded" : t->report.verdict == VERDICT_OK ? "" : t->report.reason;
+        return t ? t->report.reason : "it is not loaded";
 }
 
 const void *bpf_sets_figures(const struct bpf_sets *s, const char *set, size_t size) {

@@ -38,7 +38,7 @@ int bpf_sets_take(struct bpf_sets *s);
 size_t bpf_sets_count(const struct bpf_sets *s);
 const struct bpf_report *bpf_sets_report(const struct bpf_sets *s, size_t i);
 
-/* Why a set is not whole; empty: it is. */
+/* Why a set is not whole, or not there; empty: it is whole. */
 const char *bpf_sets_reason(const struct bpf_sets *s, const char *set);
 /* The figures of a set, which change while they are looked at. NULL: there are none, or not of this size. */
 const void *bpf_sets_figures(const struct bpf_sets *s, const char *set, size_t size);
