@@ -82,7 +82,7 @@ class Bench:
     def do(self, what, host=None):
         if callable(what):
             return what(self)
-        return (host or self.h0).sh(what, timeout=60)
+        return (host or self.h0).sh(what, timeout=200)
 
     def nft(self, text, host=None):
         """Rules in a host's own network, by this machine's nft, which wants a line's end before a brace."""

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "load.h"
 
+#include <linux/capability.h>
 #include <stdarg.h>
 #include <sys/mman.h>
+
+#include "processes.h"
 
 #define TRACEPOINT "tp_btf/"
 #define FUNCTION "fentry/"
@@ -199,7 +202,7 @@ static int open_set(const struct bpf_set *set, const struct bpf_own *own, const 
 static bool is_about_rights(const struct bpf_object *o, int error) {
         const struct bpf_program *p = bpf_object__find_program_by_name(o, refused);
 
-        return error == -EPERM && !(p && hook_of(p, FUNCTION));
+        return error == -EPERM && !(p && hook_of(p, FUNCTION) && capability_has(CAP_PERFMON) > 0);
 }
 
 static void say_refused(const struct bpf_set *set, const char *program, struct bpf_report *report) {
