@@ -187,6 +187,8 @@ class Bench:
             if not self.news(path=True):
                 return False
             time.sleep(0.3)
+        for f in self.news(path=True)[:1]:
+            print(f"  {case.name}: both hosts boot, for {line(f)[:200]}", file=sys.stderr, flush=True)
         for h in (self.h0, self.h1):
             h.kill()
             h.boot()
