@@ -37,8 +37,16 @@ class Bench:
         slices.prepare(lab)
         for h in lab.hosts:
             h.write("/usr/local/bin/sudo", SUDO, 0o755)
+        self.machine_id = self.h0.read("/etc/machine-id")
         self.settle()
         self.usual = self.keys(path=True)
+
+    def become(self, machine_id):
+        """h0 is another machine from its next boot on; its place is given up, or it would be the old one's."""
+        self.h0.write("/etc/machine-id", machine_id)
+        self.h0.kill()
+        self.h0.boot()
+        self.h1.run(["tpuctl", "fleet", "release", "--yes", "s0", "0", "another machine comes"], timeout=60)
 
     def settle(self):
         """Waits until nothing has changed for three seconds."""
@@ -88,6 +96,12 @@ class Bench:
         """Rules in a host's own network, by this machine's nft, which wants a line's end before a brace."""
         subprocess.run(["nsenter", f"--net=/proc/{(host or self.h0).leader}/ns/net", "nft", "-f", "-"],
                        input=text.replace(" }", "\n}"), text=True, check=True, capture_output=True)
+
+    def milliseconds(self, *words):
+        """How long a command of tpuctl takes on h0: the median of five."""
+        script = (f"for i in 1 2 3 4 5; do a=$(date +%s%N); tpuctl {' '.join(words)} > /run/out; "
+                  "b=$(date +%s%N); echo $(( (b - a) / 1000000 )); done")
+        return sorted(map(int, self.h0.sh(script, timeout=120).split()))[2]
 
     # -- one case -----------------------------------------------------------------------------------------
 

@@ -354,8 +354,8 @@ IDENTITY = [
          "/etc/tpu-hostd/identity.conf.d/10-site.conf; systemctl restart tpu-hostd", words="h9|list|worker",
          path=True, within=60, undo="sed -i 's/WorkerHostnames=.*/WorkerHostnames=h0,h1/' "
          "/etc/tpu-hostd/identity.conf.d/10-site.conf; systemctl restart tpu-hostd", elsewhere=True),
-    Case("row9-one-machine-id-twice", lambda b: (
-        b.h0.write("/etc/machine-id", b.h1.read("/etc/machine-id")), b.h0.kill(), b.h0.boot()),
+    Case("row9-one-machine-id-twice", lambda b: b.become(b.h1.read("/etc/machine-id")),
+         undo=lambda b: b.become(b.machine_id),
         words="machine.id|same_machine|this host .machine", within=60, elsewhere=True),
     Case("worker-id-twice", "sed -i 's/WorkerId=.*/WorkerId=1/' "
          "/etc/tpu-hostd/identity.conf.d/10-site.conf; "

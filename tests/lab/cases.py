@@ -32,6 +32,8 @@ def tried(cases, say=lambda outcome: None):
     outcomes = []
     with slices.lab(2, per_slice=2, folder=os.environ.get("TPU_HOSTD_DEBS")) as lab:
         bench = Bench(lab)
+        print(f"tpuctl check: {bench.milliseconds('check')} ms, tpuctl check path: "
+              f"{bench.milliseconds('check', 'path')} ms", flush=True)
         for case in cases:
             outcome = bench.attempt(case)
             outcomes.append(outcome)
