@@ -40,6 +40,16 @@ static void test_a_sysctl_is_meant_by_its_last_two_names(void) {
         ASSERT_TRUE(!writers_find(&figures, &q, &w));
 }
 
+static void test_secrets_are_not_shown(void) {
+        struct writer_query q = { .kind = WRITER_RULE };
+        struct writer w;
+
+        memset(&figures, 0, sizeof(figures));
+        memcpy(put(WRITER_RULE, 1, 20, "a.service")->command, "nmcli\0c\0modify\0w\0wifi.PSK=abc\0more", 35);
+        ASSERT_TRUE(writers_find(&figures, &q, &w));
+        ASSERT_STREQ(w.command, "nmcli c modify w ...");
+}
+
 static void test_who_sets_it_in_a_loop_is_blamed(void) {
         struct writer_query q = { .kind = WRITER_RULE };
         struct writer w;
@@ -97,6 +107,7 @@ static void test_no_record_is_trusted(void) {
         }
 }
 
-TEST_MAIN(test_a_sysctl_is_meant_by_its_last_two_names, test_who_sets_it_in_a_loop_is_blamed,
+TEST_MAIN(test_a_sysctl_is_meant_by_its_last_two_names, test_secrets_are_not_shown,
+          test_who_sets_it_in_a_loop_is_blamed,
           test_ours_and_half_written_ones_are_nobody, test_a_link_by_index_or_name,
           test_no_record_is_trusted)

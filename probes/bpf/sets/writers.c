@@ -35,6 +35,20 @@ static bool is_meant(const struct writer_record *r, const struct writer_query *q
         return false;
 }
 
+/* It goes into events and to the collector: from what may be a secret on nothing is shown. */
+static void hide_secrets(char *line) {
+        static const char *const words[] = { "pass", "secret", "token", "psk", "credential" };
+
+        for (size_t i = 0; i < ELEMENTSOF(words); i++) {
+                char *at = strcasestr(line, words[i]);
+
+                while (at && at > line && at[-1] != ' ')
+                        at--;
+                if (at)
+                        (void) snprintf(at, strlen(at) + 1, "%s", "...");
+        }
+}
+
 /* Arguments have a NUL behind each, and the last are cut. */
 static void put_command(const struct writer_record *r, char ret[static WRITER_COMMAND_MAX]) {
         char line[WRITER_COMMAND_MAX];
@@ -46,6 +60,7 @@ static void put_command(const struct writer_record *r, char ret[static WRITER_CO
         for (size_t i = 0; i < len; i++)
                 line[i] = line[i] ? line[i] : ' ';
         line[len] = '\0';
+        hide_secrets(line);
         utf8_copy_line(ret, WRITER_COMMAND_MAX, len > 0 ? line : r->comm);
 }
 

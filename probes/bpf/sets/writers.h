@@ -20,7 +20,7 @@ struct writer_query {
 struct writer {
         int pid, parent; /* 0: outside of this pid namespace */
         char group[WRITER_GROUP_MAX];     /* "fighter.service" */
-        char command[WRITER_COMMAND_MAX]; /* one line of valid UTF-8 */
+        char command[WRITER_COMMAND_MAX]; /* one line of valid UTF-8, without what may be a secret */
 };
 
 /* f changes while it is read. False: nobody was seen. */
