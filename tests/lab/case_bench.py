@@ -42,7 +42,7 @@ class Bench:
         self.usual = self.keys(path=True)
 
     def become(self, machine_id):
-        """h0 is another machine from its next boot on; its place is given up, or it would be the old one's."""
+        """h0 is another machine from its next boot on; its place is given up, or the old one has it."""
         self.h0.write("/etc/machine-id", machine_id)
         self.h0.kill()
         self.h0.boot()
