@@ -103,6 +103,11 @@ static int read_all(int fd, char **ret, size_t *ret_len) {
         return 0;
 }
 
+void task_stacks_skip(struct task_stacks *s) {
+        if (s->n > 0)
+                (void) close_fd(s->iterators[--s->n]);
+}
+
 int task_stacks_read(struct task_stacks *s, pid_t pid, struct task_stack_list *ret) {
         _cleanup_close_ int fd = s->n > 0 ? s->iterators[--s->n] : new_iterator(s);
         char *text = NULL;

@@ -47,6 +47,9 @@ DEFINE_CLEANUP(struct task_stacks *, task_stacks_close)
  */
 int task_stacks_read(struct task_stacks *s, pid_t pid, struct task_stack_list *ret);
 
+/* One iterator fewer: another process may have read it. */
+void task_stacks_skip(struct task_stacks *s);
+
 /* What the iterator wrote, as a list. Takes text (malloc; text[len] is NUL). -EBADMSG: it is no such
  * text. */
 int task_stacks_parse(char *text, size_t len, struct task_stack_list *ret);

@@ -168,6 +168,8 @@ static int open_process(const struct host *h, pid_t pid, struct capture *c, char
         process_stat(&c->process, &c->stat);
         c->memory_pid = pid;
         capture_init(c, memory_source_process(&c->memory_pid));
+        if (c->without_locks)
+                c->memory.ahead = 1; /* a page beside what is needed may be the one that does not answer */
         return 0;
 }
 
@@ -181,11 +183,12 @@ static int capture_waits(const struct host *h, struct capture *c) {
         struct waits_of from = { .host = h,
                                  .process = &c->process,
                                  .tasks = &c->tasks,
-                                 .memory = &c->moving,
+                                 .memory = c->without_locks ? NULL : &c->moving,
                                  .python = python };
 
         if (!python)
                 return -ENOMEM;
+        memory_forget(&c->moving);
         for (size_t i = 0; i < c->n_threads; i++) {
                 const struct python_thread *t = &c->threads[i];
 
@@ -242,6 +245,13 @@ static int capture_anew(const struct host *h, pid_t pid, struct capture *c, char
 
         if (r < 0)
                 return r;
+        if (c->without_native)
+                (void) snprintf(c->kernel_why, sizeof(c->kernel_why), "no native stacks: %s",
+                                c->without_native);
+        if (c->without_python) {
+                (void) snprintf(why, REASON_MAX, "no stacks: %s", c->without_python);
+                return capture_without_python(h, c, -EIO, why);
+        }
         r = interpreter_find(&c->process, &c->memory, &c->interpreter, why);
         if (r == -ENOENT || r == -EOPNOTSUPP || r == -EBADMSG || r == -EAGAIN)
                 return capture_without_python(h, c, r, why);
@@ -254,13 +264,16 @@ static int capture_anew(const struct host *h, pid_t pid, struct capture *c, char
 int capture_process(const struct host *h, pid_t pid, struct capture *c, char why[static REASON_MAX]) {
         struct capture empty = CAPTURE_NULL;
 
-        if (c->python_found && c->process.pid == pid) {
+        if (c->python_found && c->process.pid == pid && !c->without_python && !c->without_native) {
                 clear_results(c);
                 if (capture_python(h, c, why) == 0)
                         return 0;
         }
         /* Another program by now, or another process: what is known of it counts for nothing. */
         empty.with_native = c->with_native;
+        empty.without_python = c->without_python;
+        empty.without_native = c->without_native;
+        empty.without_locks = c->without_locks;
         empty.task_stacks = c->task_stacks;
         empty.task_stacks_why = c->task_stacks_why;
         empty.tasks.keep = c->tasks.keep;

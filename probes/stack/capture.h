@@ -35,6 +35,10 @@ struct capture {
         bool python_found;        /* it can be read again without looking for the interpreter */
         char command[PROCESS_COMMAND_MAX];
         bool with_native; /* wanted: set before capture_process() */
+        /* the same: why no Python or native frames are to be read of it; NULL: they are */
+        const char *without_python, *without_native;
+        /* the same: of its memory only what frames take is read, and no lock is looked at */
+        bool without_locks;
         /* borrowed, set before, too; NULL: not to be had, task_stacks_why says why */
         struct task_stacks *task_stacks;
         const char *task_stacks_why;

@@ -85,7 +85,7 @@ static int want_codes(struct capture *c) {
 /* First readings: frames, then names, so that what is named was there before; local errors are
  * remembered. */
 static int read_first(struct capture *c) {
-        int r = want_frames(c);
+        int r = c->memory.ahead > 1 ? want_frames(c) : 0;
 
         for (size_t i = 0; r == 0 && i < c->n_threads; i++) {
                 struct python_thread *t = &c->threads[i];

@@ -13,6 +13,7 @@ struct candidates {
         /* the libpythons first, then the program, then other "python…" files */
         struct mapping *items[CANDIDATES_MAX];
         size_t n;
+        struct mapping start; /* of the file that is visited: where its first byte is */
         char exe[MAPS_PATH_MAX + 16];
 };
 
@@ -25,8 +26,6 @@ static void candidates_clear(struct candidates *c) {
 static int rank_mapping(const struct candidates *c, const struct mapping *m) {
         const char *name = strrchr(m->path, '/') + 1;
 
-        if (m->offset != 0)
-                return -1;
         if (startswith(name, "libpython"))
                 return 0;
         if (streq(m->path, c->exe))
@@ -34,14 +33,15 @@ static int rank_mapping(const struct candidates *c, const struct mapping *m) {
         return startswith(name, "python") ? 2 : -1;
 }
 
-static int consider_mapping(const struct mapping *m, void *userdata) {
-        struct candidates *c = userdata;
+static int add_candidate(struct candidates *c, const struct mapping *m) {
         int mine = rank_mapping(c, m);
         struct mapping *copy;
         size_t at = 0;
 
-        if (mine < 0 || c->n == CANDIDATES_MAX)
+        if (mine < 0 || (c->n == CANDIDATES_MAX && rank_mapping(c, c->items[c->n - 1]) <= mine))
                 return 0;
+        if (c->n == CANDIDATES_MAX)
+                free(c->items[--c->n]); /* many may have such names: a likelier one takes its place */
         copy = malloc(sizeof(*copy));
         if (!copy)
                 return -ENOMEM;
@@ -51,6 +51,23 @@ static int consider_mapping(const struct mapping *m, void *userdata) {
         memmove(&c->items[at + 1], &c->items[at], (c->n - at) * sizeof(c->items[0]));
         c->items[at] = copy;
         c->n++;
+        return 0;
+}
+
+/* Only a file of which something can be run: data may have such names, too. */
+static int consider_mapping(const struct mapping *m, void *userdata) {
+        struct candidates *c = userdata;
+
+        if (rank_mapping(c, m) < 0)
+                return 0;
+        if (m->offset == 0)
+                c->start = *m;
+        if (!m->executable || c->start.end == 0 || c->start.inode != m->inode ||
+            c->start.device != m->device)
+                return 0;
+        if (add_candidate(c, &c->start) < 0)
+                return -ENOMEM;
+        c->start.end = 0; /* once */
         return 0;
 }
 

@@ -175,7 +175,8 @@ static uint64_t number_at(const uint8_t *bytes, size_t at) {
 
 /* What must hold of members that are read with what contains them. */
 static bool layout_fits(const struct python_layout *l) {
-        return l->frame.code + 8 <= l->frame.size && l->frame.previous + 8 <= l->frame.size &&
+        return l->code.first_traceable < l->code.size && /* it is counted back from there */
+               l->frame.code + 8 <= l->frame.size && l->frame.previous + 8 <= l->frame.size &&
                l->frame.instruction + 8 <= l->frame.size && l->frame.owner < l->frame.size &&
                l->frame.stack_top + 8 <= l->frame.size && l->code.filename + 8 <= l->code.size &&
                l->code.qualname + 8 <= l->code.size && l->code.linetable + 8 <= l->code.size &&

@@ -12,10 +12,10 @@
 #include "log.h"
 #include "options.h"
 #include "fill.h"
+#include "guard.h"
 #include "render.h"
 #include "targets.h"
 
-#define ALARM_SECONDS 20 /* a target whose memory or files never answer must not keep us */
 #define REPEAT_MAX 100000u
 #define EVERY_DEFAULT USEC_PER_SEC
 #define CAPTURES_KEPT 16u
@@ -38,6 +38,7 @@ struct program {
         struct targets asked, targets;
         struct ends ends; /* of what their threads wait for */
         struct capture *captures; /* with repeat: of the first CAPTURES_KEPT targets, for the next time */
+        struct guard *guard;
         size_t failed, read;
         bool held; /* some thread is only let go by our end (native.h) */
 };
@@ -138,13 +139,21 @@ static int put_failure(struct program *p, pid_t pid, const char *command, const 
         return r < 0 ? r : put_process(p);
 }
 
-static int read_into(struct program *p, size_t index, struct capture *c) {
+/* What is tried of a process, one after the other, until its time and memory suffice. */
+enum attempt { WITH_NATIVE, WITH_PYTHON, WITH_FRAMES, WITH_KERNEL, _ATTEMPT_MAX };
+static const usec_t attempt_time[] = { 4 * USEC_PER_SEC, 2 * USEC_PER_SEC, USEC_PER_SEC, USEC_PER_SEC };
+
+static int read_into(struct program *p, size_t index, struct capture *c, enum attempt attempt,
+                     const char *failed) {
         char why[REASON_MAX];
         pid_t pid = p->targets.pids[index];
         size_t unreadable;
         int r;
 
-        c->with_native = p->native;
+        c->with_native = attempt == WITH_NATIVE;
+        c->without_native = p->native && !c->with_native ? failed : NULL;
+        c->without_python = attempt == WITH_KERNEL ? failed : NULL;
+        c->without_locks = attempt >= WITH_FRAMES;
         c->task_stacks = p->task_stacks;
         c->task_stacks_why = p->task_stacks_why;
         r = capture_process(&p->host, pid, c, why);
@@ -165,7 +174,7 @@ static int read_into(struct program *p, size_t index, struct capture *c) {
                           c->n_threads);
                 p->failed++;
         }
-        if (c->no_python && !p->native && c->no_python_error != -ENOENT) {
+        if (c->no_python && !p->native && c->no_python_error != -ENOENT && !c->without_python) {
                 log_error("process %d: %s; only what its threads wait for is shown", (int) pid,
                           c->no_python_why);
                 p->failed++;
@@ -177,10 +186,42 @@ static int read_into(struct program *p, size_t index, struct capture *c) {
         return r < 0 ? r : put_process(p);
 }
 
+/* What was printed stays, whatever becomes of the next process. */
+static int flush_output(struct program *p) {
+        return p->capture ? 0 : sink_flush(&p->render.sink);
+}
+
+/* A step of its own: a process that hangs, or takes too much, costs its own line only. */
 static int read_target(struct program *p, size_t index) {
         _cleanup_capture_ struct capture once = CAPTURE_NULL;
+        struct capture *c = p->captures && index < CAPTURES_KEPT ? &p->captures[index] : &once;
+        char command[PROCESS_COMMAND_MAX] = "";
+        const char *failed = NULL;
 
-        return read_into(p, index, p->captures && index < CAPTURES_KEPT ? &p->captures[index] : &once);
+        for (enum attempt a = p->native ? WITH_NATIVE : WITH_PYTHON; a < _ATTEMPT_MAX; a++) {
+                enum guard_reason reason;
+                int r = flush_output(p);
+
+                if (r < 0)
+                        return r;
+                reason = guard_begin(p->guard, attempt_time[a]);
+                if (reason == GUARD_GO) {
+                        r = read_into(p, index, c, a, failed);
+                        if (r == -ENOMEM)
+                                guard_give_up(p->guard);
+                        if (r == 0)
+                                r = flush_output(p);
+                        guard_end(p->guard);
+                        return r;
+                }
+                if (a == WITH_NATIVE && p->task_stacks)
+                        task_stacks_skip(p->task_stacks);
+                failed = guard_words(reason);
+                if (!p->capture)
+                        log_error("process %d: %s", (int) p->targets.pids[index], failed);
+                p->failed++;
+        }
+        return put_failure(p, p->targets.pids[index], command, failed);
 }
 
 static int say_nothing_read(struct program *p) {
@@ -310,13 +351,10 @@ static int run_captures(struct program *p) {
 
                 if (n > 0) {
                         next = MAX(next + p->every, monotonic_now());
-                        (void) alarm(0); /* waiting is not hanging */
                         sleep_until(next);
                         if (!p->json && !p->capture)
                                 printf("--- capture %u of %u\n", n + 1, p->repeat);
                 }
-                /* its default action ends us even inside a system call that does not return */
-                (void) alarm(ALARM_SECONDS);
                 r = run_once(p);
                 if (r < 0)
                         return r;
@@ -327,6 +365,16 @@ static int run_captures(struct program *p) {
                 }
         }
         return p->failed > 0 && !p->capture ? verdict_exit_code(VERDICT_UNKNOWN) : 0;
+}
+
+/* In the process that does the work. */
+static int work(struct guard *g, void *userdata) {
+        struct program *p = userdata;
+        int r;
+
+        p->guard = g;
+        r = run_captures(p);
+        return r < 0 ? verdict_exit_code(VERDICT_UNKNOWN) : r;
 }
 
 static int wrong_usage(const char *word, const char *what) {
@@ -377,11 +425,11 @@ int main(int argc, char *argv[]) {
                 { "capture", NULL,
                   "write a capture, in bytes: for tpuctl diagnose --from FILE and tpuctl stack --from FILE",
                   NULL, &p.capture },
-                { "children", NULL, "also the Python processes that the PIDs started, and those started",
+                { "children", NULL, "also the processes that the PIDs started, and those started",
                   NULL, &p.children },
                 { "native", NULL, "also native stacks: each thread is stopped for some ten microseconds",
                   NULL, &p.native },
-                { "cgroup", "DIR", "also the Python processes of this control group and those below it",
+                { "cgroup", "DIR", "also the processes of this control group and those below it",
                   &p.cgroup, NULL },
                 { "repeat", "N", "capture so many times", &p.repeat_text, NULL },
                 { "every", "SPAN", "from one capture to the next (1s)", &p.every_text, NULL },
@@ -391,8 +439,8 @@ int main(int argc, char *argv[]) {
                 .synopsis = "[--json|--capture] [--children] [--native] [--repeat N [--every SPAN]] "
                             "PID…|--cgroup DIR",
                 .summary = "Prints the Python stacks of all threads of running processes, innermost frame "
-                           "first.\n"
-                           "Reads their memory only: without --native they are never stopped, traced or "
+                           "first, and what each thread waits for.\n"
+                           "Without --native they are never stopped, traced or "
                            "signalled.\n"
                            "Exit code: 0 every process was read, 3 one was not, 64 wrong usage.",
                 .defs = defs,
@@ -411,12 +459,10 @@ int main(int argc, char *argv[]) {
         }
         if (take_repeat(&p) < 0 || take_pids(&p, argc - r, argv + r) < 0)
                 return EXIT_USAGE;
-        (void) alarm(ALARM_SECONDS);
         r = host_open(o.root, &p.host);
         if (r < 0) {
                 (void) log_error_errno(r, "%s: %m", o.root ? o.root : "/");
                 return verdict_exit_code(VERDICT_UNKNOWN);
         }
-        r = run_captures(&p);
-        return r < 0 ? verdict_exit_code(VERDICT_UNKNOWN) : r;
+        return guard_run(work, &p);
 }

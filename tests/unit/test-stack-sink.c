@@ -86,9 +86,9 @@ static void test_shown(void) {
         struct written w;
 
         start(&w);
-        sink_shown(&w.sink, "evil\n\x1b[2J\x7f \xC2\x9B é\tend");
+        sink_shown(&w.sink, "evil\n\x1b[2J\x7f \xC2\x9B é\tend\xE2\x80\xAEx\xE2\x81\xA9\xE2\x82\xAC\xD8\x9C");
         finish(&w);
-        ASSERT_STREQ(w.text, "evil\\x0a\\x1b[2J\\x7f \\x9b é\\x09end");
+        ASSERT_STREQ(w.text, "evil\\x0a\\x1b[2J\\x7f \\x9b é\\x09end\\u202ex\\u2069€\\u061c");
         free(w.text);
 }
 

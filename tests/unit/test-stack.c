@@ -142,6 +142,15 @@ static void test_description(void) {
                 ASSERT_EQ(python_layout_describe(row, version, bytes, &l), -EBADMSG);
                 memcpy(bytes + places[i], &plain, 8);
         }
+        for (size_t i = 0; i < 28; i++)
+                memcpy(bytes + places[i], &(uint64_t) { 0 }, 8);
+        SAY(frame_size, 88);
+        SAY(bytes_data, 24);
+        SAY(unicode_ascii_data, 24);
+        for (uint64_t size = 0; size < row->code.size - row->code.first_traceable; size++) { /* no wrap */
+                SAY(code_size, size);
+                ASSERT_EQ(python_layout_describe(row, version, bytes, &l), -EBADMSG);
+        }
         memcpy(bytes + 16, &free_threaded, 8);
         ASSERT_EQ(python_layout_describe(row, version, bytes, &l), -EOPNOTSUPP);
 }

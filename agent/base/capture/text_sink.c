@@ -92,16 +92,40 @@ static size_t control_bytes(const char *s) {
         return first == 0xC2 && (uint8_t) s[1] < 0xA0 ? 2 : 0;
 }
 
+/* What changes the direction of the text behind it, or ends a line (Unicode, Bidi_Control and separators):
+ * its code point, 0 when it is none. UTF-8. */
+static unsigned direction_code(const char *s) {
+        const uint8_t *u = (const uint8_t *) s;
+        unsigned code;
+
+        if (u[0] == 0xD8 && u[1] == 0x9C)
+                return 0x061C;
+        if (u[0] != 0xE2 || (u[1] != 0x80 && u[1] != 0x81) || u[2] == 0)
+                return 0;
+        code = 0x2000u | (u[1] & 1u) << 6 | (u[2] & 0x3Fu);
+        return code == 0x200E || code == 0x200F || (code >= 0x2028 && code <= 0x202E) ||
+                               (code >= 0x2066 && code <= 0x2069)
+                       ? code
+                       : 0;
+}
+
 void sink_shown(struct text_sink *s, const char *text) {
         while (*text) {
                 size_t n = 0, control;
+                unsigned code = 0;
 
-                while ((control = control_bytes(text + n)) == 0)
+                while ((control = control_bytes(text + n)) == 0 && (code = direction_code(text + n)) == 0)
                         n++;
                 sink_put(s, text, n);
                 text += n;
                 if (!*text)
                         return;
+                if (code) {
+                        sink_text(s, code < 0x1000 ? "\\u0" : "\\u");
+                        sink_hex(s, code);
+                        text += code < 0x1000 ? 2 : 3;
+                        continue;
+                }
                 sink_text(s, "\\x");
                 sink_put(s, (char[]){ "0123456789abcdef"[(uint8_t) text[control - 1] >> 4 & 15],
                                       "0123456789abcdef"[text[control - 1] & 15] },

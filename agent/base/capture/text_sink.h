@@ -47,7 +47,8 @@ void sink_number(struct text_sink *s, int64_t n);
 void sink_hex(struct text_sink *s, uint64_t n); /* without "0x" */
 /* In quotes, as JSON wants it. */
 void sink_json(struct text_sink *s, const char *text, size_t len);
-/* For a terminal: what would move the cursor (C0, DEL, C1) is shown as \xNN. */
+/* For a terminal: what would move the cursor (C0, DEL, C1) is shown as \xNN, what would turn the direction
+ * of the text as \u202e. */
 void sink_shown(struct text_sink *s, const char *text);
 /* As printf(), of which it knows %s (as sink_shown()), %d, %ld and %lx. */
 void sink_format(struct text_sink *s, const char *format, ...) _printf_(2, 3);

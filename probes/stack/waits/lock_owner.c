@@ -178,11 +178,11 @@ static bool is_gil(const struct lock_places *p, const struct call_wait *call, st
 /* Whether an object is a lock around this futex; then who has it, when it says so. */
 static const char *lock_object(const struct lock_places *p, uint64_t object, uint64_t futex,
                                struct captured_wait *w) {
-        uint64_t words[2] = { 0 }, from = object + OBJECT_LOCK_AT;
-        struct iovec local = { words, sizeof(words) };
+        uint64_t words[2] = { 0 };
 
         _Static_assert(OBJECT_OWNER_AT == OBJECT_LOCK_AT + 8, "read as one");
-        if (memory_read_many(p->memory, &local, &from, 1) < 0 || words[0] != futex)
+        if (object < MEMORY_PAGE || object >> 47 ||
+            memory_read(p->memory, object + OBJECT_LOCK_AT, words, sizeof(words)) < 0 || words[0] != futex)
                 return NULL;
         for (size_t i = 0; i < p->n_python; i++)
                 if (words[1] != 0 && p->python[i].pthread == words[1]) {
@@ -200,30 +200,22 @@ static const char *lock_object(const struct lock_places *p, uint64_t object, uin
 static const char *python_lock(const struct lock_places *p, const struct task *waiter,
                                const struct call_wait *call, struct captured_wait *w) {
         const struct lock_thread *t = python_thread(p, waiter->tid);
-        uint64_t words[FRAME_WORDS], self;
         const char *found = NULL;
 
         if (!t || t->frame == 0)
                 return NULL;
         if (call->address >= waiter->in.sp && call->address < waiter->in.sp + STACK_NEAR)
                 return "a lock of Python (PyMutex)"; /* it sleeps on a semaphore of its own stack */
-        for (size_t i = 0; i < FRAME_WORDS && !found; i += 32) {
-                uint64_t from = t->frame + i * 8;
-                struct iovec local = { words + i, 32 * 8 };
+        for (uint64_t i = 0; i < FRAME_WORDS && !found; i++) {
+                uint64_t word, self;
 
-                if (memory_read_many(p->memory, &local, &from, 1) < 0)
+                if (memory_read_u64(p->memory, t->frame + i * 8, &word) < 0)
                         break;
-                for (size_t k = i; k < i + 32 && !found; k++) {
-                        uint64_t object = words[k] & ~UINT64_C(7), at = object + METHOD_SELF_AT;
-
-                        local = (struct iovec){ &self, sizeof(self) };
-                        if (object < MEMORY_PAGE || object >> 47)
-                                continue;
-                        found = lock_object(p, object, call->address, w);
-                        if (!found && memory_read_many(p->memory, &local, &at, 1) == 0 &&
-                            self >= MEMORY_PAGE && !(self >> 47))
-                                found = lock_object(p, self, call->address, w);
-                }
+                word &= ~UINT64_C(7); /* of a reference that is tagged */
+                found = lock_object(p, word, call->address, w);
+                if (!found && word >= MEMORY_PAGE && word >> 47 == 0 &&
+                    memory_read_u64(p->memory, word + METHOD_SELF_AT, &self) == 0)
+                        found = lock_object(p, self, call->address, w);
         }
         return found;
 }
@@ -266,12 +258,12 @@ void lock_owner_find(struct lock_places *p, const struct task *waiter, const str
         }
         set_key(p, call, w);
         place_text(p, call->address, place);
-        found = glibc_lock(p, waiter, call, w);
+        found = p->memory ? glibc_lock(p, waiter, call, w) : NULL;
         if (found) {
                 (void) snprintf(text, LOCK_TEXT_MAX, "%s%.100s", found, place);
                 return;
         }
-        found = python_lock(p, waiter, call, w);
+        found = p->memory ? python_lock(p, waiter, call, w) : NULL;
         if (found)
                 (void) snprintf(text, LOCK_TEXT_MAX, "%s", found);
         else

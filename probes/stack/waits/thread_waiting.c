@@ -26,5 +26,5 @@ int thread_wait_put(struct thread_waiting *t, const struct captured_wait *w, con
 bool thread_wait_memory(const struct thread_waiting *t, uint64_t address, void *buf, size_t len) {
         struct iovec local = { buf, len };
 
-        return len == 0 || memory_read_many(t->from->memory, &local, &address, 1) == 0;
+        return len == 0 || (t->from->memory && memory_read_many(t->from->memory, &local, &address, 1) == 0);
 }

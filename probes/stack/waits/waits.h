@@ -36,7 +36,7 @@ struct waits_of {
         const struct host *host;
         const struct process *process;
         const struct task_list *tasks;
-        struct memory *memory;
+        struct memory *memory; /* NULL: it is not read, and no lock has a holder */
         /* as struct lock_places */
         uint64_t runtime, runtime_end;
         const struct lock_thread *python;

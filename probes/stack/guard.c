@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "guard.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "finding.h"
+#include "log.h"
+
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+#define LONGER 3u /* a worker that computes has so many times the time: the machine may be busy */
+#define LOOK   (100 * USEC_PER_MSEC) /* then it is looked at so often */
+#define LEFT   SIGUSR2               /* to a copy: the process that made it has ended */
+
+enum message_kind { STEP_BEGUN, STEP_ENDED, STEP_WANTS_MEMORY, WORK_ENDED };
+
+struct guard_message {
+        enum message_kind kind;
+        pid_t worker, standby; /* standby: of a step that has begun */
+        usec_t timeout;        /* likewise */
+        int code;              /* of work that has ended */
+};
+
+static const char *const reason_words[] = {
+        [GUARD_GO] = "",
+        [GUARD_SLOW] = "its memory or a file of it does not answer",
+        [GUARD_CPU] = "it takes too long to make sense of its memory or files",
+        [GUARD_MEMORY] = "reading its memory or files takes more memory than tpu-stack may have",
+        [GUARD_CRASHED] = "tpu-stack crashed over it: please report this",
+};
+
+const char *guard_words(enum guard_reason reason) {
+        return reason_words[reason];
+}
+
+static usec_t guard_now(void) {
+        struct timespec t;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail */
+        return (usec_t) t.tv_sec * USEC_PER_SEC + (usec_t) t.tv_nsec / 1000;
+}
+
+/* --- The worker --------------------------------------------------------------------------------------- */
+
+static void send_message(const struct guard *g, struct guard_message m) {
+        m.worker = getpid();
+        (void) !send(g->fd, &m, sizeof(m), MSG_NOSIGNAL); /* fails when nobody watches any more */
+}
+
+/*
+ * We end with the one that watches. A copy has it as its parent once the worker that made it has ended,
+ * which one that hangs in the kernel may not do for long.
+ */
+static void follow_watcher(const struct guard *g) {
+        pid_t parent = getppid();
+
+        if (parent == g->watcher)
+                (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != g->watcher && parent != g->maker)
+                _exit(verdict_exit_code(VERDICT_UNKNOWN));
+}
+
+/* The copy: sleeps until it is ended, or is to go on. */
+static enum guard_reason stand_by(struct guard *g) {
+        siginfo_t info = { .si_signo = 0 };
+        sigset_t set;
+
+        (void) prctl(PR_SET_PDEATHSIG, LEFT);
+        (void) sigemptyset(&set);
+        (void) sigaddset(&set, SIGUSR1); /* both are blocked since guard_run() */
+        (void) sigaddset(&set, LEFT);
+        while (info.si_signo != SIGUSR1) {
+                (void) sigwaitinfo(&set, &info); /* interrupted: again */
+                if (info.si_signo == LEFT && getppid() != g->watcher)
+                        _exit(verdict_exit_code(VERDICT_UNKNOWN)); /* nobody watches any more */
+        }
+        follow_watcher(g);
+        g->standby = 0;
+        assert(info.si_value.sival_int > GUARD_GO && info.si_value.sival_int <= GUARD_CRASHED);
+        return (enum guard_reason) info.si_value.sival_int;
+}
+
+enum guard_reason guard_begin(struct guard *g, usec_t timeout) {
+        pid_t standby, self;
+
+        assert(g->standby == 0);
+        if (g->fd < 0)
+                return GUARD_GO;
+        follow_watcher(g);
+        self = getpid();
+        standby = fork();
+        if (standby == 0) {
+                g->maker = self;
+                return stand_by(g);
+        }
+        if (standby < 0)
+                return GUARD_GO;
+        g->standby = standby;
+        send_message(g,
+                     (struct guard_message){ .kind = STEP_BEGUN, .standby = standby, .timeout = timeout });
+        return GUARD_GO;
+}
+
+void guard_end(struct guard *g) {
+        if (g->standby == 0)
+                return;
+        send_message(g, (struct guard_message){ .kind = STEP_ENDED });
+        (void) kill(g->standby, SIGKILL);
+        (void) waitpid(g->standby, NULL, 0);
+        g->standby = 0;
+}
+
+void guard_give_up(struct guard *g) {
+        if (g->standby == 0)
+                return;
+        send_message(g, (struct guard_message){ .kind = STEP_WANTS_MEMORY });
+        for (;;)
+                (void) pause(); /* until it is ended */
+}
+
+static void limit_memory(void) {
+#ifndef __SANITIZE_ADDRESS__ /* which asks for terabytes */
+        struct rlimit l;
+
+        if (getrlimit(RLIMIT_DATA, &l) < 0)
+                return;
+        l.rlim_cur = MIN(l.rlim_cur, (rlim_t) GUARD_DATA_MAX);
+        (void) setrlimit(RLIMIT_DATA, &l); /* if not, there is less of a bound */
+#endif
+}
+
+static _Noreturn void do_work(struct guard *g, int (*work)(struct guard *g, void *userdata),
+                              void *userdata) {
+        int code;
+
+        follow_watcher(g);
+        limit_memory();
+        code = work(g, userdata);
+        send_message(g, (struct guard_message){ WORK_ENDED, .code = code });
+        _exit(code);
+}
+
+/* --- The one that watches ----------------------------------------------------------------------------- */
+
+struct watch {
+        int fd, worker_fd; /* worker_fd: -1: this kernel has none */
+        pid_t worker, standby;
+        usec_t begun, timeout, look; /* of a step; look: at the worker's state */
+        int code;
+};
+
+/* The state of a process, as in /proc/PID/stat; '\0': it has ended. */
+static char state_of(pid_t pid) {
+        _cleanup_close_ int fd = -1;
+        char path[32], text[512];
+        const char *close;
+        ssize_t n;
+
+        (void) snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+        text[MAX(n, (ssize_t) 0)] = '\0';
+        close = strrchr(text, ')');
+        return close && close[1] == ' ' && close[2] != 'Z' && close[2] != 'X' ? close[2] : '\0';
+}
+
+static void watch_process(struct watch *w, pid_t worker) {
+        w->worker = worker;
+        w->standby = 0;
+        (void) close_fd(w->worker_fd);
+        w->worker_fd = (int) syscall(SYS_pidfd_open, worker, 0);
+}
+
+/* The worker is ended, and the copy goes on in its place. */
+static void give_up(struct watch *w, enum guard_reason reason) {
+        pid_t standby = w->standby;
+
+        (void) kill(w->worker, SIGKILL);
+        watch_process(w, standby);
+        (void) sigqueue(standby, SIGUSR1, (union sigval){ .sival_int = (int) reason });
+}
+
+/* Whether that was the end of all. */
+static bool on_message(struct watch *w, const struct guard_message *m) {
+        if (m->worker != w->worker)
+                return false; /* of one that was given up */
+        if (m->kind == STEP_WANTS_MEMORY && w->standby > 0)
+                give_up(w, GUARD_MEMORY);
+        else if (m->kind == STEP_BEGUN) {
+                w->standby = m->standby;
+                w->timeout = m->timeout;
+                w->begun = guard_now();
+                w->look = w->begun + m->timeout;
+        } else if (m->kind == STEP_ENDED)
+                w->standby = 0;
+        w->code = m->code;
+        return m->kind == WORK_ENDED;
+}
+
+/* The worker ended without a word. */
+static bool on_end(struct watch *w) {
+        int status = 0;
+
+        if (w->standby > 0) {
+                give_up(w, GUARD_CRASHED);
+                return false;
+        }
+        (void) waitpid(w->worker, &status, WNOHANG);
+        log_error("tpu-stack ended by signal %d: please report this", WTERMSIG(status));
+        w->code = verdict_exit_code(VERDICT_UNKNOWN);
+        return true;
+}
+
+/* The step has had its time. */
+static bool on_time(struct watch *w) {
+        char state = state_of(w->worker);
+
+        if (state == '\0')
+                return on_end(w);
+        if (state != 'R')
+                give_up(w, GUARD_SLOW);
+        else if (guard_now() >= w->begun + LONGER * w->timeout)
+                give_up(w, GUARD_CPU);
+        else
+                w->look = guard_now() + LOOK;
+        return false;
+}
+
+static int time_left(const struct watch *w) {
+        usec_t now = guard_now();
+
+        if (w->standby == 0)
+                return w->worker_fd < 0 ? (int) (LOOK / USEC_PER_MSEC) : -1;
+        return w->look > now ? (int) ((w->look - now) / USEC_PER_MSEC) + 1 : 0;
+}
+
+static int watch_worker(int fd, pid_t worker) {
+        struct watch w = { .fd = fd, .worker_fd = -1 };
+        bool ended = false;
+
+        watch_process(&w, worker);
+        while (!ended) {
+                struct pollfd p[] = { { .fd = fd, .events = POLLIN },
+                                      { .fd = w.worker_fd, .events = POLLIN } };
+                struct guard_message m;
+                bool gone;
+
+                (void) poll(p, ELEMENTSOF(p), time_left(&w)); /* interrupted: again */
+                gone = p[1].revents || (w.worker_fd < 0 && state_of(w.worker) == '\0');
+                while (!ended && recv(fd, &m, sizeof(m), MSG_DONTWAIT) == (ssize_t) sizeof(m)) {
+                        pid_t before = w.worker;
+
+                        ended = on_message(&w, &m);
+                        gone = gone && w.worker == before;
+                }
+                if (!ended && gone)
+                        ended = on_end(&w);
+                else if (!ended && w.standby > 0 && guard_now() >= w.look)
+                        ended = on_time(&w);
+                while (waitpid(-1, NULL, WNOHANG) > 0)
+                        ;
+        }
+        (void) close_fd(w.worker_fd);
+        (void) waitpid(w.worker, NULL, 0); /* at once; or it is not our child */
+        return w.code;
+}
+
+int guard_run(int (*work)(struct guard *g, void *userdata), void *userdata) {
+        struct guard g = GUARD_NULL;
+        int fds[2];
+        sigset_t set;
+        pid_t worker;
+
+        (void) sigemptyset(&set);
+        (void) sigaddset(&set, SIGUSR1);
+        (void) sigaddset(&set, LEFT);
+        (void) sigprocmask(SIG_BLOCK, &set, NULL);
+        (void) prctl(PR_SET_CHILD_SUBREAPER, 1); /* copies become our children when their worker ends */
+        g.watcher = getpid();
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
+                return work(&g, userdata);
+        worker = fork();
+        if (worker == 0) {
+                (void) close_fd(fds[0]);
+                g.fd = fds[1];
+                do_work(&g, work, userdata);
+        }
+        (void) close_fd(fds[1]);
+        if (worker > 0) {
+                int code = watch_worker(fds[0], worker);
+
+                (void) close_fd(fds[0]);
+                return code;
+        }
+        (void) close_fd(fds[0]);
+        return work(&g, userdata); /* nobody watches, then */
+}
