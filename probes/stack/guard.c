@@ -156,8 +156,34 @@ struct watch {
         int fd, worker_fd; /* worker_fd: -1: this kernel has none */
         pid_t worker, standby;
         usec_t begun, timeout, look; /* of a step; look: at the worker's state */
+        int output[2];               /* what workers write to standard output and error */
         int code;
 };
+
+/* Hands on what workers have written. -errno of writing; 0 also when there is nothing. */
+static int hand_on(struct watch *w, int which) {
+        const int to[] = { STDOUT_FILENO, STDERR_FILENO };
+        usec_t begun = guard_now();
+        char buf[65536];
+        ssize_t n;
+
+        while ((n = read(w->output[which], buf, sizeof(buf))) > 0)
+                for (ssize_t done = 0, k; done < n; done += k) {
+                        k = write(to[which], buf + done, (size_t) (n - done));
+                        if (k < 0 && errno != EINTR)
+                                return -errno;
+                        k = MAX(k, (ssize_t) 0);
+                }
+        w->look += guard_now() - begun; /* the worker may have had to wait for whoever reads it */
+        w->begun += guard_now() - begun;
+        return 0;
+}
+
+static int hand_on_all(struct watch *w) {
+        int r = hand_on(w, 1);
+
+        return r < 0 ? r : hand_on(w, 0);
+}
 
 /* The state of a process, as in /proc/PID/stat; '\0': it has ended. */
 static char state_of(pid_t pid) {
@@ -244,18 +270,22 @@ static int time_left(const struct watch *w) {
         return w->look > now ? (int) ((w->look - now) / USEC_PER_MSEC) + 1 : 0;
 }
 
-static int watch_worker(int fd, pid_t worker) {
-        struct watch w = { .fd = fd, .worker_fd = -1 };
+static int watch_worker(int fd, pid_t worker, const int output[2]) {
+        struct watch w = { .fd = fd, .worker_fd = -1, .output = { output[0], output[1] } };
         bool ended = false;
+        int r = 0;
 
         watch_process(&w, worker);
-        while (!ended) {
+        while (!ended && r == 0) {
                 struct pollfd p[] = { { .fd = fd, .events = POLLIN },
-                                      { .fd = w.worker_fd, .events = POLLIN } };
+                                      { .fd = w.worker_fd, .events = POLLIN },
+                                      { .fd = output[0], .events = POLLIN },
+                                      { .fd = output[1], .events = POLLIN } };
                 struct guard_message m;
                 bool gone;
 
                 (void) poll(p, ELEMENTSOF(p), time_left(&w)); /* interrupted: again */
+                r = hand_on_all(&w);
                 gone = p[1].revents || (w.worker_fd < 0 && state_of(w.worker) == '\0');
                 while (!ended && recv(fd, &m, sizeof(m), MSG_DONTWAIT) == (ssize_t) sizeof(m)) {
                         pid_t before = w.worker;
@@ -271,15 +301,36 @@ static int watch_worker(int fd, pid_t worker) {
                         ;
         }
         (void) close_fd(w.worker_fd);
+        if (r < 0)
+                (void) kill(w.worker, SIGKILL);
         (void) waitpid(w.worker, NULL, 0); /* at once; or it is not our child */
-        return w.code;
+        if (r == 0)
+                r = hand_on_all(&w); /* before its last word it wrote the rest */
+        if (r < 0)
+                (void) log_error_errno(r, "writing the stacks: %m");
+        return r < 0 ? verdict_exit_code(VERDICT_UNKNOWN) : w.code;
+}
+
+/* Two pipes, of which we read without waiting. */
+static int open_output(int from[2], int to[2]) {
+        for (int i = 0; i < 2; i++) {
+                int fds[2];
+
+                if (pipe2(fds, O_CLOEXEC) < 0)
+                        return -errno;
+                from[i] = fds[0];
+                to[i] = fds[1];
+                if (fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0)
+                        return -errno;
+        }
+        return 0;
 }
 
 int guard_run(int (*work)(struct guard *g, void *userdata), void *userdata) {
+        int fds[2] = { -1, -1 }, from[2] = { -1, -1 }, to[2] = { -1, -1 }, code = -1;
         struct guard g = GUARD_NULL;
-        int fds[2];
         sigset_t set;
-        pid_t worker;
+        pid_t worker = -1;
 
         (void) sigemptyset(&set);
         (void) sigaddset(&set, SIGUSR1);
@@ -287,21 +338,25 @@ int guard_run(int (*work)(struct guard *g, void *userdata), void *userdata) {
         (void) sigprocmask(SIG_BLOCK, &set, NULL);
         (void) prctl(PR_SET_CHILD_SUBREAPER, 1); /* copies become our children when their worker ends */
         g.watcher = getpid();
-        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
-                return work(&g, userdata);
-        worker = fork();
+        if (open_output(from, to) == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0)
+                worker = fork();
         if (worker == 0) {
                 (void) close_fd(fds[0]);
                 g.fd = fds[1];
+                if (dup2(to[0], STDOUT_FILENO) < 0 || dup2(to[1], STDERR_FILENO) < 0)
+                        _exit(verdict_exit_code(VERDICT_UNKNOWN));
                 do_work(&g, work, userdata);
         }
-        (void) close_fd(fds[1]);
         if (worker > 0) {
-                int code = watch_worker(fds[0], worker);
-
-                (void) close_fd(fds[0]);
-                return code;
+                to[0] = close_fd(to[0]);
+                to[1] = close_fd(to[1]);
+                fds[1] = close_fd(fds[1]);
+                code = watch_worker(fds[0], worker, from);
         }
-        (void) close_fd(fds[0]);
-        return work(&g, userdata); /* nobody watches, then */
+        for (int i = 0; i < 2; i++) {
+                (void) close_fd(fds[i]);
+                (void) close_fd(from[i]);
+                (void) close_fd(to[i]);
+        }
+        return worker > 0 ? code : work(&g, userdata); /* nobody watches, then */
 }

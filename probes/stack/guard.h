@@ -7,8 +7,9 @@
  *
  * Three processes. The caller becomes the one that watches. The second does the work. Before each step it
  * leaves a copy of itself behind, which sleeps. When the step ends well, the copy is ended. When it does
- * not, the worker is killed and the copy goes on from before the step, knowing why. A worker that sleeps
- * where no signal reaches it is left alone.
+ * not, the worker is killed and the copy goes on from before the step, knowing why. What they print goes
+ * through the one that watches: a worker that sleeps where no signal reaches it is left alone, and nobody
+ * waits for it.
  */
 #include <sys/types.h>
 

@@ -8,6 +8,7 @@ import tempfile
 import time
 import unittest
 
+from hung_files import HungFiles
 from test_stack import PYTHON, ROOT, TOOL, python_target, run_tool
 from test_waits import END, HEAD
 
@@ -71,6 +72,26 @@ class Guard(unittest.TestCase):
             r = subprocess.run([TOOL, "--capture", str(t.pid)], capture_output=True, timeout=60)
             self.assertEqual((r.returncode, r.stderr), (0, b""))
             self.assertGreater(len(r.stdout), 100)
+
+    @unittest.skipUnless(ROOT, "needs root: a mount")
+    def test_library_whose_file_system_hangs(self):
+        """--native needs the file of a library: what needs no file is printed, and the next process."""
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run(["cc", "-shared", "-fPIC", "-g", "-o", folder + "/lib.so", "-x", "c", "-"], check=True,
+                           input="#include <unistd.h>\nvoid rest(void) { for (;;) pause(); }\n", text=True)
+            with open(folder + "/lib.so", "rb") as f:
+                content = f.read()
+        with HungFiles(content, "lib.so") as files:
+            source = HEAD + ("import ctypes\nl = ctypes.CDLL(%r)\nrun(l.rest)" % files.path) + END
+            with python_target(source) as t:
+                time.sleep(0.5)
+                with open("/proc/sys/vm/drop_caches", "w") as f:
+                    f.write("1")
+                files.hang()
+                process, r = self.both(t.pid, "--native")
+                frames = [f["function"] for x in process["threads"] for f in x["frames"]]
+                self.assertIn("<module>", frames)
+                self.assertIn("does not answer", process["kernel_unknown"])
 
     def test_data_named_like_an_interpreter(self):
         """Mapped files named python-… do not hide it."""

@@ -8,6 +8,7 @@ import tempfile
 import time
 import unittest
 
+from hung_files import HungFiles
 from test_stack import HERE, PYTHON, ROOT, TOOL, Target, python_target, run_tool
 from test_targets import Group
 
@@ -264,6 +265,24 @@ class Descriptors(Waits):
             with python_target(source) as t:
                 _, _, waits = self.waits(t.pid, "file_lock")
                 self.assertEqual(waits[0]["holder_pid"], os.getpid())
+
+
+@unittest.skipUnless(ROOT, "needs root: a mount")
+class Files(Waits):
+    def test_file_system_that_hangs(self):
+        files = HungFiles(b"x" * 100000)
+        source = HEAD + ("f = os.open(%r, os.O_RDONLY)\nprint('open', flush=True)\nsys.stdin.readline()\n"
+                         "run(os.pread, f, 10, 0)\nrun(os.stat, %r)" % (files.path, files.folder + "/x")) + END
+        with Target(PYTHON, "-c", source, ready="open") as t:
+            with files:  # it answers with errors before the target is ended
+                files.hang()
+                t.process.stdin.write("\n")
+                t.process.stdin.flush()
+                t.process.stdout.readline()
+                _, process, waits = self.waits(t.pid, "file", 2)
+                self.assertEqual({w["text"] for w in waits}, {"fuse " + files.folder})
+                self.assertEqual(sorted("fd" in w for w in waits), [False, True])
+                self.assertIn("waits for the file system fuse %s" % files.folder, run_tool(t.pid).stdout)
 
 
 class Processes(Waits):
