@@ -49,7 +49,8 @@ class HungFiles:
 
     def attributes(self, node):
         mode, size = (stat.S_IFDIR | 0o755, 0) if node != NODE else (stat.S_IFREG | 0o755, len(self.content))
-        return struct.pack("<6Q10I", node, size, (size + 511) // 512, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
+        return struct.pack("<6Q10I", node, size, (size + 511) // 512, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0,
+                           4096, 0)
 
     def answer(self, opcode, node, body):
         if opcode == INIT:

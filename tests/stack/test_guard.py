@@ -2,7 +2,9 @@
 """tpu-stack and targets that hang, run on or want too much: each costs its own line, and what was read of it
 and of all others is printed."""
 import json
+import lzma
 import os
+import resource
 import subprocess
 import tempfile
 import time
@@ -32,6 +34,11 @@ run(l.poll, ctypes.c_void_p(page), 1, -1)
 time.sleep(0.5)
 never()
 """
+
+
+def build_library(folder):
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", folder + "/lib.so", "-x", "c", "-"], check=True, text=True,
+                   input="#include <unistd.h>\nvoid rest(void) { for (;;) pause(); }\n")
 
 
 class Guard(unittest.TestCase):
@@ -77,8 +84,7 @@ class Guard(unittest.TestCase):
     def test_library_whose_file_system_hangs(self):
         """--native needs the file of a library: what needs no file is printed, and the next process."""
         with tempfile.TemporaryDirectory() as folder:
-            subprocess.run(["cc", "-shared", "-fPIC", "-g", "-o", folder + "/lib.so", "-x", "c", "-"], check=True,
-                           input="#include <unistd.h>\nvoid rest(void) { for (;;) pause(); }\n", text=True)
+            build_library(folder)
             with open(folder + "/lib.so", "rb") as f:
                 content = f.read()
         with HungFiles(content, "lib.so") as files:
@@ -93,6 +99,26 @@ class Guard(unittest.TestCase):
                 self.assertIn("<module>", frames)
                 self.assertIn("does not answer", process["kernel_unknown"])
 
+    @unittest.skipUnless(ROOT, "needs root: --native")
+    def test_symbols_that_unpack_to_a_gigabyte(self):
+        with tempfile.TemporaryDirectory() as folder:
+            packer = lzma.LZMACompressor(preset=0)
+            with open(folder + "/bomb", "wb") as f:
+                for _ in range(1024):
+                    f.write(packer.compress(bytes(1 << 20)))
+                f.write(packer.flush())
+            build_library(folder)
+            subprocess.run(["objcopy", "-S", "--add-section", ".gnu_debugdata=%s/bomb" % folder,
+                            folder + "/lib.so"], check=True)
+            source = HEAD + ("import ctypes\nl = ctypes.CDLL('%s/lib.so')\nrun(l.rest)" % folder) + END
+            with python_target(source) as t:
+                r = run_tool("--json", "--native", t.pid)
+                most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
+                print("%d MiB, %s" % (most, r.stderr.strip()))
+                self.assertLess(most, 300)
+                process = json.loads(r.stdout)["processes"][0]
+                self.assertIn("<module>", [f["function"] for x in process["threads"] for f in x["frames"]])
+
     def test_data_named_like_an_interpreter(self):
         """Mapped files named python-… do not hide it."""
         with tempfile.TemporaryDirectory() as folder:
@@ -101,8 +127,9 @@ class Guard(unittest.TestCase):
                     f.write(b"x" * 8192)
             source = HEAD + ("import mmap\nmaps = []\nfor n in range(30):\n"
                              "    f = open('%s/python-train-%%d' %% n, 'rb')\n"
-                             "    maps.append(mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ))\n" % folder) + END
-            with python_target(source, python=["/lib64/ld-linux-x86-64.so.2", os.path.realpath(PYTHON)]) as t:
+                             "    maps.append(mmap.mmap(f.fileno(), 0, prot=1))\n" % folder) + END
+            loader = ["/lib64/ld-linux-x86-64.so.2", os.path.realpath(PYTHON)]
+            with python_target(source, python=loader) as t:
                 r = run_tool("--json", t.pid)
                 self.assertIn("python", json.loads(r.stdout)["processes"][0], r.stdout)
 

@@ -272,7 +272,8 @@ class Files(Waits):
     def test_file_system_that_hangs(self):
         files = HungFiles(b"x" * 100000)
         source = HEAD + ("f = os.open(%r, os.O_RDONLY)\nprint('open', flush=True)\nsys.stdin.readline()\n"
-                         "run(os.pread, f, 10, 0)\nrun(os.stat, %r)" % (files.path, files.folder + "/x")) + END
+                         "run(os.pread, f, 10, 0)\nrun(os.stat, %r)"
+                         % (files.path, files.folder + "/x")) + END
         with Target(PYTHON, "-c", source, ready="open") as t:
             with files:  # it answers with errors before the target is ended
                 files.hang()
