@@ -3,10 +3,12 @@
 
 #include <assert.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -14,6 +16,7 @@
 
 #include "finding.h"
 #include "log.h"
+#include "processes.h"
 
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
@@ -70,42 +73,67 @@ static void follow_watcher(const struct guard *g) {
                 _exit(verdict_exit_code(VERDICT_UNKNOWN));
 }
 
-/* The copy: sleeps until it is ended, or is to go on. */
-static enum guard_reason stand_by(struct guard *g) {
-        siginfo_t info = { .si_signo = 0 };
-        sigset_t set;
+/* A signal to the copy: whether the copy is to go on, and why. */
+static enum guard_reason read_signal(const struct guard *g) {
+        struct signalfd_siginfo info;
+
+        if (read(g->signals, &info, sizeof(info)) != (ssize_t) sizeof(info))
+                return GUARD_GO;
+        if (info.ssi_signo == LEFT && getppid() != g->watcher)
+                _exit(verdict_exit_code(VERDICT_UNKNOWN)); /* nobody watches any more */
+        return info.ssi_signo == SIGUSR1 ? (enum guard_reason) info.ssi_int : GUARD_GO;
+}
+
+/* The copy: sleeps until the worker says that the step has ended, or the one that watches that it is to go
+ * on. */
+static enum guard_reason stand_by(struct guard *g, int ended) {
+        enum guard_reason reason = GUARD_GO;
+        char byte;
 
         (void) prctl(PR_SET_PDEATHSIG, LEFT);
-        (void) sigemptyset(&set);
-        (void) sigaddset(&set, SIGUSR1); /* both are blocked since guard_run() */
-        (void) sigaddset(&set, LEFT);
-        while (info.si_signo != SIGUSR1) {
-                (void) sigwaitinfo(&set, &info); /* interrupted: again */
-                if (info.si_signo == LEFT && getppid() != g->watcher)
-                        _exit(verdict_exit_code(VERDICT_UNKNOWN)); /* nobody watches any more */
+        while (reason == GUARD_GO) {
+                struct pollfd p[] = { { .fd = ended, .events = POLLIN },
+                                      { .fd = g->signals, .events = POLLIN } };
+
+                (void) poll(p, ELEMENTSOF(p), -1); /* interrupted: again */
+                if (p[0].revents && read(ended, &byte, 1) == 1)
+                        _exit(0);
+                if (p[0].revents)
+                        ended = close_fd(ended); /* the worker has ended within the step */
+                if (p[1].revents)
+                        reason = read_signal(g);
         }
+        (void) close_fd(ended);
         follow_watcher(g);
         g->standby = 0;
-        assert(info.si_value.sival_int > GUARD_GO && info.si_value.sival_int <= GUARD_CRASHED);
-        return (enum guard_reason) info.si_value.sival_int;
+        assert(reason > GUARD_GO && reason <= GUARD_CRASHED);
+        return reason;
 }
 
 enum guard_reason guard_begin(struct guard *g, usec_t timeout) {
         pid_t standby, self;
+        int fds[2];
 
         assert(g->standby == 0);
         if (g->fd < 0)
                 return GUARD_GO;
         follow_watcher(g);
         self = getpid();
+        if (pipe2(fds, O_CLOEXEC) < 0)
+                return GUARD_GO;
         standby = fork();
         if (standby == 0) {
+                (void) close_fd(fds[1]);
                 g->maker = self;
-                return stand_by(g);
+                return stand_by(g, fds[0]);
         }
-        if (standby < 0)
+        (void) close_fd(fds[0]);
+        if (standby < 0) {
+                (void) close_fd(fds[1]);
                 return GUARD_GO;
+        }
         g->standby = standby;
+        g->ended = fds[1];
         send_message(g,
                      (struct guard_message){ .kind = STEP_BEGUN, .standby = standby, .timeout = timeout });
         return GUARD_GO;
@@ -115,7 +143,8 @@ void guard_end(struct guard *g) {
         if (g->standby == 0)
                 return;
         send_message(g, (struct guard_message){ .kind = STEP_ENDED });
-        (void) kill(g->standby, SIGKILL);
+        (void) !write(g->ended, "", 1); /* it is there: nobody else ends it */
+        g->ended = close_fd(g->ended);
         (void) waitpid(g->standby, NULL, 0);
         g->standby = 0;
 }
@@ -338,7 +367,9 @@ int guard_run(int (*work)(struct guard *g, void *userdata), void *userdata) {
         (void) sigprocmask(SIG_BLOCK, &set, NULL);
         (void) prctl(PR_SET_CHILD_SUBREAPER, 1); /* copies become our children when their worker ends */
         g.watcher = getpid();
-        if (open_output(from, to) == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0)
+        g.signals = signalfd(-1, &set, SFD_CLOEXEC);
+        if (g.signals >= 0 && open_output(from, to) == 0 &&
+            socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0)
                 worker = fork();
         if (worker == 0) {
                 (void) close_fd(fds[0]);
@@ -348,11 +379,16 @@ int guard_run(int (*work)(struct guard *g, void *userdata), void *userdata) {
                 do_work(&g, work, userdata);
         }
         if (worker > 0) {
+                /* Who watches needs none of them. Where a filter forbids that, it just has them. */
+                (void) capabilities_drop((const unsigned[]){ CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE,
+                                                             CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE },
+                                         5);
                 to[0] = close_fd(to[0]);
                 to[1] = close_fd(to[1]);
                 fds[1] = close_fd(fds[1]);
                 code = watch_worker(fds[0], worker, from);
         }
+        (void) close_fd(g.signals);
         for (int i = 0; i < 2; i++) {
                 (void) close_fd(fds[i]);
                 (void) close_fd(from[i]);

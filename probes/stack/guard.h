@@ -24,10 +24,11 @@ enum guard_reason {
 };
 
 struct guard {
-        int fd; /* to the one that watches; -1: nobody watches, and steps are just done */
+        int fd;                        /* to the one that watches; -1: nobody does, steps are just done */
+        int signals, ended;            /* ended: to the copy */
         pid_t watcher, maker, standby; /* standby: the copy that sleeps; maker: who made us as one */
 };
-#define GUARD_NULL ((struct guard){ .fd = -1 })
+#define GUARD_NULL ((struct guard){ .fd = -1, .signals = -1, .ended = -1 })
 
 #define GUARD_DATA_MAX (200u * 1024 * 1024) /* bytes of memory that the worker may have */
 

@@ -112,15 +112,20 @@ class Kernel(unittest.TestCase):
             try:
                 for _ in range(3):  # the later ones by iterators made without any capability
                     self.assertIn('"kind":"kernel"', tool.stdout.readline())
-                with open("/proc/%d/status" % tool.pid) as f:
-                    status = f.read()
+                with open("/proc/%d/task/%d/children" % (tool.pid, tool.pid)) as f:
+                    worker = int(f.read().split()[0])
+                status = {}
+                for pid in (tool.pid, worker):
+                    with open("/proc/%d/status" % pid) as f:
+                        status[pid] = f.read()
             finally:
                 tool.kill()
                 tool.communicate()
             for name in ("Inh", "Prm", "Eff", "Amb"):
-                bits = int(re.search(r"^Cap%s:\s*(\w+)$" % name, status, re.M)[1], 16)
-                self.assertEqual([bits >> NUMBERS[c] & 1 for c in ("bpf", "perfmon", "sys_ptrace")],
-                                 [0, 0, 1], name)
+                for pid, wanted in ((worker, [0, 0, 1]), (tool.pid, [0, 0, 0])):
+                    bits = int(re.search(r"^Cap%s:\s*(\w+)$" % name, status[pid], re.M)[1], 16)
+                    self.assertEqual([bits >> NUMBERS[c] & 1 for c in ("bpf", "perfmon", "sys_ptrace")],
+                                     wanted, name)
 
     def test_not_permitted(self):
         with python_target(SLEEPS) as t:
