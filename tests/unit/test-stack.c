@@ -142,7 +142,7 @@ static void test_description(void) {
                 ASSERT_EQ(python_layout_describe(row, version, bytes, &l), -EBADMSG);
                 memcpy(bytes + places[i], &plain, 8);
         }
-        for (size_t i = 0; i < 28; i++)
+        for (size_t i = 0; i < 26; i++)
                 memcpy(bytes + places[i], &(uint64_t) { 0 }, 8);
         SAY(frame_size, 88);
         SAY(bytes_data, 24);
