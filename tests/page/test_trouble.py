@@ -177,8 +177,12 @@ class Fake(PageCase):
         for _ in range(400):
             deep = {"hosts": 4, "frames": [{"function": "f", "file": LONG}], "children": [deep, 7]}
         circle = {
-            "nodes": [{"id": 1, "text": LONG}, {"id": 2}],
-            "edges": [{"from": 1, "to": 2}, {"from": 2, "to": 1}, {"from": 9, "to": 1}],
+            "nodes": [{"host": LONG}, {"host": "s1-w2", "kind": 7}],
+            "debts": [
+                {"from": "s1-w2", "to": "s1-w2"},
+                {"from": LONG, "to": "s1-w2", "weight": 1e308},
+                {"from": 9, "to": 1},
+            ],
         }
         views = [
             "#/fleet",
@@ -217,7 +221,7 @@ class Fake(PageCase):
                         **STALL,
                         "slices": value,
                         "diagnosis": {
-                            "suspects": [value],
+                            "suspects": [value, {"host": "s1-w2", "score": 0.9, "chain": [value]}],
                             "classes": [value, {"frame": value}],
                             "tree": value or deep,
                             "graph": value or circle,

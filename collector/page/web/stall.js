@@ -20,7 +20,10 @@ function suspects(diagnosis) {
   const named = list(diagnosis.suspects).slice(0, 8);
   return named.length === 0 ? null : h("section", { "aria-label": "Suspects" }, h("h2", null, "Who is named, and why"),
     table("Hosts by score", ["Host", "Score", "Sentence", "Details"], named.map((s) => [text(s.host) ? link("host", text(s.host)) : `worker ${number(s.worker) ?? "–"}`,
-      (number(s.score) ?? 0).toFixed(2), sentence(text(s.sentence)), (Array.isArray(s.details) ? s.details : []).filter((d) => typeof d === "string").join(" · ")])));
+      (number(s.score) ?? 0).toFixed(2), sentence(text(s.sentence)), (Array.isArray(s.details) ? s.details : []).filter((d) => typeof d === "string").join(" · ")])),
+    named.slice(0, 2).map((s) => (list(s.chain).length === 0 ? null
+      : table(`The chain of waits on ${text(s.host)}`, ["Process", "Thread", "Stands in", "Waits for"], list(s.chain).slice(0, 20).map((c) =>
+        [`${text(c.command, "–")} (${number(c.pid) ?? "–"})`, `${text(c.name)} ${number(c.tid) ?? ""}`, text(c.kind), text(c.waits) || "nobody that is known"])))));
 }
 
 function waits(diagnosis) {

@@ -6,16 +6,21 @@ import { many } from "./look.js";
 
 const WIDE = 300, TALL = 64, GAP = 70, LINES = 3, LETTERS = 42;
 
-// Of a verdict: nodes { id, title, text, end } and edges { from, to, text }. The diagnosis has a graph of waits, or
-// the classes of ranks and the hosts that are named tell the same in one step.
+// Of a verdict, as nodes { id, title, text, end } and edges { from, to }: who owes whom by their sockets, as far as
+// that leads to a host that is named; else the classes of ranks and the hosts that are named tell it in one step.
+const SHOWN = 10;
+function ofDebts(diagnosis, names) {
+  const graph = object(diagnosis.graph), about = new Map(list(graph.nodes).map((n) => [text(n.host), n]));
+  const debts = list(graph.debts).filter((d) => text(d.from) && text(d.to)).sort((a, b) => (number(b.weight) ?? 0) - (number(a.weight) ?? 0));
+  const edges = debts.filter((d) => names.has(text(d.to))).slice(0, SHOWN).map((d) => ({ from: text(d.from), to: text(d.to), text: "waits for" }));
+  const ids = [...new Set(edges.flatMap((e) => [e.from, e.to]))];
+  return { edges, nodes: ids.map((id) => ({ id, title: id, end: names.has(id), text: names.get(id) ?? `waits: ${text(object(about.get(id)).kind, "–")}` })) };
+}
+
 export function graphOf(diagnosis) {
-  const graph = object(diagnosis.graph), nodes = list(graph.nodes), edges = list(graph.edges);
-  if (nodes.length > 0)
-    return {
-      nodes: nodes.map((n, i) => ({ id: String(n.id ?? i), title: text(n.title) || text(n.host) || text(n.kind),
-        text: text(n.text) || text(n.sentence) || text(n.what), end: n.end === true || n.sink === true })),
-      edges: edges.map((e) => ({ from: String(e.from), to: String(e.to), text: text(e.text) || text(e.why) || text(e.waits) })),
-    };
+  const by = new Map(list(diagnosis.suspects).filter((s) => (number(s.score) ?? 0) >= 0.5 && text(s.host)).map((s) => [text(s.host), text(s.sentence)]));
+  const owed = ofDebts(diagnosis, by);
+  if (owed.edges.length > 0) return owed;
   const named = list(diagnosis.suspects).filter((s) => (number(s.score) ?? 0) >= 0.5).slice(0, 3);
   const waiting = list(diagnosis.classes).filter((c) => !named.some((s) => text(s.kind) === text(c.kind) && (number(c.ranks) ?? 0) <= named.length)).slice(0, 4);
   const ends = named.map((s, i) => ({ id: `s${i}`, end: true,
