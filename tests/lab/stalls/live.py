@@ -2,11 +2,16 @@
 the hosts."""
 
 import json
+import sys
 import time
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+import capture_wire  # noqa: E402
 import scenario
 import slices
 import verdict as verdicts
+from trainings import PER_SLICE
 
 SUSPECTED, CONFIRMED, SLOW, STATE = ("tpu.run.stall_suspected", "tpu.run.stall_confirmed",
                                      "tpu.run.straggler", "tpu.run.changed")
@@ -57,7 +62,7 @@ def diagnosis(lab, run):
     """What tpuctl diagnose says of the run's slices: of the first slice where a host is named, else of
     the last."""
     told = {"outcome": "none", "summary": "no stacks of the run were asked for", "suspects": []}
-    for name in sorted({f"s{slices.slice_of(h, 2)[0]}" for h in lab.hosts}):
+    for name in sorted({f"s{slices.slice_of(h, PER_SLICE)[0]}" for h in lab.hosts}):
         if episode_of(lab, name).get("run") != run:
             continue
         told = asked(lab, name)
@@ -66,18 +71,27 @@ def diagnosis(lab, run):
     return told
 
 
+def silent(host):
+    number, worker = slices.slice_of(host, PER_SLICE)
+    return capture_wire.packed({"processes": [], "slice": f"s{number}", "worker": worker, "host": host.name,
+                                "address": host.address("eth0"), "silent": True})
+
+
 class Live:
     def __init__(self, lab):
         self.lab, self.since = lab, 0
 
     @property
     def captures(self):
-        """What the hosts have kept of the last case."""
-        found = []
-        for host in self.lab.hosts:
-            kept = [p for p in host.path(KEPT).glob("*") if p.is_file() and p.stat().st_mtime >= self.since]
-            found += sorted(kept, key=lambda p: p.stat().st_mtime)
-        return b"".join(path.read_bytes() for path in found)
+        """What the hosts have kept of the last case; of a host that was not reached, that it is silent, as
+        its collector knows."""
+        kept = {host: sorted((p for p in host.path(KEPT).glob("*")
+                              if p.is_file() and p.stat().st_mtime >= self.since),
+                             key=lambda p: p.stat().st_mtime) for host in self.lab.hosts}
+        if not any(kept.values()):
+            return b""
+        return b"".join(b"".join(p.read_bytes() for p in paths) or silent(host)
+                        for host, paths in kept.items())
 
     def first(self, run, names, since, condition=lambda event: True):
         return next((e for e in events(self.lab, run, names, since) if condition(e)), None)

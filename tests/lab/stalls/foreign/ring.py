@@ -57,7 +57,7 @@ class Ring:
                     raise ConnectionError("the rank before this one has closed the connection")
                 view = view[n:]
 
-    def turn(self, row):
+    def carry_round(self, row):
         """The mean of all rows."""
         passing, total = row.copy(), row.copy()
         for _ in range(len(HOSTS) - 1):
@@ -78,7 +78,7 @@ def fit():
     while True:
         start = time.monotonic()
         loss, slope = model.slope(*batches.get())
-        model.descend(ring.turn(slope))
+        model.descend(ring.carry_round(slope))
         print_step(step, time.monotonic() - start, loss)
         tally.count_up()
         finish(settings, step, lambda: ring.pull(numpy.zeros(model.size, numpy.float32)))
