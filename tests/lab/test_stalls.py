@@ -184,7 +184,7 @@ class OnHosts(unittest.TestCase):
         missing = [f"{name}: {reason}" for name, reason in check() if reason]
         if missing:
             self.skipTest("this machine does not permit a lab: " + "; ".join(missing))
-        [case] = self.cases({"training": "ring", "seed": "3", "times": 1, "causes": ["worker"]})
+        [case] = self.cases({"training": "ring", "seed": "3", "times": 1, "causes": ["lock"]})
         self.assertIn(case["verdict"]["host"], case["truth"]["hosts"])
         self.assertIn(case["verdict"]["kind"], case["truth"]["kinds"])
 
