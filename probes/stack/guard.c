@@ -91,6 +91,8 @@ static enum guard_reason stand_by(struct guard *g, int ended) {
         char byte;
 
         (void) prctl(PR_SET_PDEATHSIG, LEFT);
+        if (getppid() != g->maker && getppid() != g->watcher)
+                _exit(verdict_exit_code(VERDICT_UNKNOWN)); /* both ended before that */
         while (reason == GUARD_GO) {
                 struct pollfd p[] = { { .fd = ended, .events = POLLIN },
                                       { .fd = g->signals, .events = POLLIN } };
