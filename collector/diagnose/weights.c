@@ -19,7 +19,7 @@ static const struct {
         [WEIGHT_OUTSIDE] = { 0.9, "none" },
         [WEIGHT_SPINS] = { 0.3, "recorded: MPI, whose ranks wait so; and all of a run that compiles" },
         [WEIGHT_LOOKS] = { 0.1, "sockets: what is owed shows alike for ranks that wait by spinning" },
-        [WEIGHT_NEAR] = { 0.45, "none: ahead of the others or behind them" },
+        [WEIGHT_NEAR] = { 0.45, "recorded: gloo, second step: ahead of the others or behind them" },
         [WEIGHT_SIDE] = { 0.5, "none" },
         [WEIGHT_SINK] = { 0.7, "none" },
         [WEIGHT_MEMBER] = { 0.4, "none: one of several" },
