@@ -102,23 +102,44 @@ static void check_mtu(const struct host *h, const struct probe_context *c, const
         }
 }
 
+#define ARP_NEVER 8 /* ip-sysctl.rst, arp_ignore: "do not reply for all local addresses" */
+
+/* The kernel takes the greater of both. */
+static bool answers_no_arp(const struct host *h, const char *nic) {
+        const char *const of[] = { "all", nic };
+
+        for (size_t i = 0; i < ELEMENTSOF(of); i++) {
+                char path[80];
+                uint64_t v;
+
+                (void) snprintf(path, sizeof(path), "/proc/sys/net/ipv4/conf/%s/arp_ignore", of[i]);
+                if (host_read_u64(h, path, &v) == 0 && v == ARP_NEVER)
+                        return true;
+        }
+        return false;
+}
+
 static void look_at(const struct host *h, const struct probe_context *c, const struct link *l,
                     struct sink *s) {
         char nic[IF_NAMESIZE];
+        bool mute;
 
         memcpy(nic, l->name, sizeof(nic));
         nic[sizeof(nic) - 1] = '\0';
+        mute = answers_no_arp(h, nic);
         (void) make_printable(nic);
         probe_tell(s,
-                   !l->up     ? WORDS_NIC_DOWN :
-                   l->no_arp  ? WORDS_NIC_NO_ARP :
-                   l->carrier ? WORDS_NIC_LINK :
-                                WORDS_NIC_NO_CARRIER,
+                   !l->up      ? WORDS_NIC_DOWN :
+                   l->no_arp   ? WORDS_NIC_NO_ARP :
+                   !l->carrier ? WORDS_NIC_NO_CARRIER :
+                   mute        ? WORDS_NIC_ARP_IGNORED :
+                                 WORDS_NIC_LINK,
                    nic, NULL, "%s",
-                   !l->up     ? "down" :
-                   l->no_arp  ? "up, without ARP" :
-                   l->carrier ? "up" :
-                                "up, no carrier");
+                   !l->up      ? "down" :
+                   l->no_arp   ? "up, without ARP" :
+                   !l->carrier ? "up, no carrier" :
+                   mute        ? "up, answers no ARP" :
+                                 "up");
         check_mtu(h, c, l, nic, s);
         put_int(s, METRIC_NIC_UP, l->up && l->carrier, nic, nic, NULL);
         if (l->mtu != 0)

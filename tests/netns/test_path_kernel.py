@@ -228,6 +228,14 @@ class Links(KernelView):
         done = self.host.run(TPUCTL, "check", "nic.link", "--json")
         return next(c for c in json.loads(done.stdout)["checks"] if c["subject"] == name)
 
+    def test_arp_that_is_ignored(self):
+        for whose in ("all", "eth1"):
+            self.host.check("sysctl", "-qw", f"net.ipv4.conf.{whose}.arp_ignore=8")
+            f = self.checked("eth1")
+            self.assertEqual((f["verdict"], f["found"]), ("FAIL", "up, answers no ARP"), f)
+            self.mend(f["remedy"])
+            self.assertEqual(self.checked("eth1")["verdict"], "OK")
+
     def test_lo_and_arp(self):
         for words, name, reason in ((("lo", "down"), "lo", "the interface was set down"),
                                     (("eth1", "arp", "off"), "eth1", "ARP is off")):
