@@ -336,7 +336,8 @@ CONTEST = [
          words=CONTESTED, elsewhere=True, undo=NO_FIGHTER, within=90, quick=True),
     Case("row7-contested-mtu", fighter("ip link set eth1 mtu 1460"), words=CONTESTED, elsewhere=True,
          undo=NO_FIGHTER, within=90),
-    Case("row7-contested-rule", fighter("ip rule del from 10.10.1.10"), words=CONTESTED, elsewhere=True,
+    # eth0's: that eth1 has no gateway in the lab is said of it all along
+    Case("row7-contested-rule", fighter("ip rule del from 10.10.0.10"), words=CONTESTED, elsewhere=True,
          undo=NO_FIGHTER, within=90),
     Case("row1-after-once", fighter("sysctl -qw net.ipv4.tcp_slow_start_after_idle=1") +
          f"; sleep 20; {NO_FIGHTER}; tpu-netcfg --once; sleep 70; "
