@@ -6,6 +6,7 @@
  */
 #define PATH_VENDOR "/usr/lib/tpu-hostd"   /* vendor defaults: *.conf, *.conf.d/, profiles/ */
 #define PATH_RUNTIME "/run/tpu-hostd"      /* runtime overrides *.conf.d/, api.sock */
+#define PATH_TOLD "/run/tpu-hostd/told"    /* what tpu-hostd says to all; above it all is root's */
 #define PATH_SITE "/etc/tpu-hostd"         /* the site's overrides: *.conf.d/ */
 #define PATH_PROFILES PATH_VENDOR "/profiles"
 

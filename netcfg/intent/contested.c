@@ -124,7 +124,7 @@ int contested_load(const struct host *h, struct contested_list *ret) {
         struct contested_list writers = { .n = 0 };
         int r = contested_load_settings(h, ret);
 
-        if (r < 0 || ret->n == 0 || load_one(h, PATH_RUNTIME "/" CONTESTED_FILE, &writers) < 0)
+        if (r < 0 || ret->n == 0 || load_one(h, PATH_TOLD "/" CONTESTED_FILE, &writers) < 0)
                 return r;
         for (size_t i = 0; i < ret->n; i++) {
                 const struct contested *w = contested_find(&writers, &ret->items[i]);

@@ -64,6 +64,7 @@ class Service(Case):
     def test_contests_are_events(self):
         h = self.hostd().start()
         boot = (h.root / "proc/sys/kernel/random/boot_id").read_text().strip()
+        (h.root / "run/tpu-hostd/told").mkdir(parents=True)
         file = h.root / "run/tpu-netcfg/contested"
         file.parent.mkdir(parents=True, exist_ok=True)
 
@@ -78,14 +79,14 @@ class Service(Case):
         fields = h.events("tpu.netcfg.contested")[0]
         self.assertIn("net.ipv4.tcp_rmem", json.dumps(fields))
         self.assertIn("writer not seen (no BPF programs are loaded)", json.dumps(fields))
-        self.assertIn("no BPF programs are loaded", (h.root / "run/tpu-hostd/contested").read_text())
+        self.assertIn("no BPF programs are loaded", (h.root / "run/tpu-hostd/told/contested").read_text())
         self.assertIn("sudo tpu-netcfg --once", json.dumps(fields))
         say(6000000)  # another contest over the same setting
         wait_until(lambda: len(h.events("tpu.netcfg.contested")) == 2, 60, "the second")
         self.assertEqual(len(h.events("tpu.netcfg.uncontested")), 1)
         file.unlink()
         wait_until(lambda: len(h.events("tpu.netcfg.uncontested")) == 2, 60, "its end")
-        wait_until(lambda: not (h.root / "run/tpu-hostd/contested").exists(), 60, "the end of our file")
+        wait_until(lambda: not (h.root / "run/tpu-hostd/told/contested").exists(), 60, "the end of our file")
 
     def test_stopped_loop_pings_no_more(self):
         """The ping comes from the loop: a process that does not turn is found out."""

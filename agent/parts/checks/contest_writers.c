@@ -2,6 +2,7 @@
 #include "contest_writers.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include "io.h"
 #include "paths.h"
@@ -86,10 +87,12 @@ void contest_writers(const struct host *h, const struct writers_figures *seen, c
 }
 
 int contest_writers_save(const struct host *h, const struct contested_list *l) {
-        _cleanup_close_ int dir = host_open_file(h, PATH_RUNTIME, O_RDONLY | O_DIRECTORY);
+        _cleanup_close_ int dir = host_open_file(h, PATH_TOLD, O_RDONLY | O_DIRECTORY);
         char text[CONTESTED_TEXT_MAX], boot_id[BOOT_ID_MAX];
         int r = dir < 0 ? dir : host_boot_id(h, boot_id);
 
+        if (r >= 0 && fchmod(dir, 0755) < 0) /* systemd makes it 0700, and everybody may read it */
+                r = -errno;
         if (r >= 0 && l->n == 0)
                 return unlinkat(dir, CONTESTED_FILE, 0) < 0 && errno != ENOENT ? -errno : 0;
         if (r >= 0)
