@@ -79,6 +79,7 @@ class Service(Case):
         fields = h.events("tpu.netcfg.contested")[0]
         self.assertIn("net.ipv4.tcp_rmem", json.dumps(fields))
         self.assertIn("writer not seen (no BPF programs are loaded)", json.dumps(fields))
+        self.assertEqual((h.root / "run/tpu-hostd/told/contested").stat().st_mode & 0o777, 0o644)
         self.assertIn("no BPF programs are loaded", (h.root / "run/tpu-hostd/told/contested").read_text())
         self.assertIn("sudo tpu-netcfg --once", json.dumps(fields))
         say(6000000)  # another contest over the same setting

@@ -97,5 +97,7 @@ int contest_writers_save(const struct host *h, const struct contested_list *l) {
                 return unlinkat(dir, CONTESTED_FILE, 0) < 0 && errno != ENOENT ? -errno : 0;
         if (r >= 0)
                 r = contested_format(l, boot_id, text);
-        return r < 0 ? r : durable_write(dir, CONTESTED_FILE, text, (size_t) r, 0644);
+        if (r >= 0)
+                r = durable_write(dir, CONTESTED_FILE, text, (size_t) r, 0644);
+        return r >= 0 && fchmodat(dir, CONTESTED_FILE, 0644, 0) < 0 ? -errno : r; /* whatever UMask= says */
 }
