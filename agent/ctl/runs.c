@@ -79,7 +79,8 @@ static const struct column run_columns[] = {
         "[{;}may have stalled: {suspicion:lines}][{;}{why:lines}][\n  to do: {remedy:lines}]\n"
 
 static bool has_story(const json_t *run) {
-        return json_is_true(json_object_get(run, "adopted")) || field_number(run, "generation") > 0 || field_number(run, "restarts") > 0 ||
+        return json_is_true(json_object_get(run, "adopted")) || field_number(run, "generation") > 0 ||
+               field_number(run, "restarts") > 0 ||
                *json_text_of(run, "suspicion") || *json_text_of(run, "why") || *json_text_of(run, "remedy");
 }
 

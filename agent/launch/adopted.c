@@ -42,7 +42,8 @@ int adopted_refuse_stop(const struct kept_run *kept, struct problem *p) {
         else
                 (void) snprintf(remedy, sizeof(remedy), "as user %s: kill %u", kept->user, g->main_pid);
         return problem_set(p, -EPERM, remedy,
-                           "run %s was started by user %s without tpu-launchd, which ends only what it started",
+                           "run %s was started by user %s without tpu-launchd, which ends only what it "
+                           "started",
                            kept->name, kept->user);
 }
 

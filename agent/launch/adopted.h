@@ -6,7 +6,7 @@
  *
  * It is found by a walk over the open files of all processes (owners.h). A walk follows
  *   - an open or close of a device node in /dev (inotify);
- *   - another mark of the chips (chip_marks.h), read every ADOPT_MARK_EVERY: nodes of a container's own /dev;
+ *   - another mark of the chips (chip_marks.h), read every ADOPT_MARK_EVERY: containers have other nodes;
  *   - the end of the main process of an adopted run (pidfd);
  *   - ADOPT_LOOK_EVERY, whatever the marks say.
  * Who has run for less than ADOPT_AFTER is not adopted: tools that look at the chips are no runs.

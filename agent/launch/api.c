@@ -334,7 +334,7 @@ static int handle_log(struct api *a, struct frame_peer *peer, const struct calle
                 return no_such_run(a->runs, q->name, p);
         fd = kept->held ? holder_open_log(a->host, kept->held, &form) : -ENOENT;
         if (fd < 0)
-                return problem_set(p, fd, "its steps are seen where it prints into the journal or docker's json-file",
+                return problem_set(p, fd, "docker logs, or podman logs, with the container's name",
                                    "run %s: what it prints cannot be read here: %s", q->name, strerror(-fd));
         reply.form = wire_text(form);
         r = frame_peer_send_fd(peer, LOCAL__KIND__KIND_LOG_REPLY, &reply.base, fd);

@@ -95,7 +95,8 @@ static int adopt_runs(struct launchd *l, const char *config) {
         int r = device_settings_load(&l->host, config, NULL, &s, &warnings);
 
         if (r < 0)
-                (void) log_warning_errno(r, "the configuration cannot be read, runs of others are adopted: %m");
+                (void) log_warning_errno(r,
+                                         "the configuration cannot be read, runs of others are adopted: %m");
         return adoption_new(l->runs, &s, &l->adoption);
 }
 

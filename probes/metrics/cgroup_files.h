@@ -82,8 +82,8 @@ struct runs_state {
         struct run_group groups[RUN_GROUPS_MAX];
         size_t n;
 };
-/* "/tpu.slice/tpu-run.slice/tpu-run-NAME.slice", below cgroup_base(); group, where it is not NULL: a run that
- * others started is in that one. -EINVAL: no name of a run, no control group, or too long. */
+/* "/tpu.slice/tpu-run.slice/tpu-run-NAME.slice", below cgroup_base(); group, where it is not NULL: a run
+ * that others started is in that one. -EINVAL: no name of a run, no control group, or too long. */
 int run_group_path(const char *run, const char *group, char *buf, size_t size);
 void runs_init(struct runs_state *r);
 void runs_close(struct runs_state *r);

@@ -20,7 +20,8 @@ DEFINE_CLEANUP(struct host_metrics *, host_metrics_free)
 /* now: boot clock. */
 void host_metrics_look(struct host_metrics *m, usec_t now, struct sink *s);
 
-/* One run that lives, by its name, and the control group that it is in where others started it, else NULL; then host_metrics_runs_end(), which forgets the others. */
+/* One run that lives, by its name, and the control group that it is in where others started it, else NULL;
+ * then host_metrics_runs_end(), which forgets the others. */
 void host_metrics_look_at_run(struct host_metrics *m, const char *run, const char *group, struct sink *s);
 void host_metrics_runs_end(struct host_metrics *m);
 

@@ -16,8 +16,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (!entry)
                 return 0;
         memcpy(entry, data + 1, size - 1);
-        if (container_entry_parse(data[0] == 'k' ? "k8s-file" : "json-file", entry, size - 1, buf, sizeof(buf),
-                                  &e) == 0)
+        if (container_entry_parse(data[0] == 'k' ? "k8s-file" : "json-file", entry, size - 1, buf,
+                                  sizeof(buf), &e) == 0)
                 assert(e.len <= sizeof(buf));
         free(entry);
         return 0;

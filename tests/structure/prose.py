@@ -339,6 +339,7 @@ def installed(build, top):
                     inner = [f"{source.name}/{f.name}" for f in source.glob("*.conf")]
                 files.update(f"{folder}/{i}" for i in inner)
     lists = [line for file in top.glob("packaging/deb/*.install") for line in file.read_text().split()]
+    lists += re.findall(r"dh_install -p \S+ (\S+)", (top / "packaging/deb/rules").read_text())
     patterns = [p for line in lists for p in (line if line.startswith("*") else f"/{line}", f"/{line}/*")]
     taken = {f for f in files if any(fnmatch.fnmatch(f, p) for p in patterns)}
     for file in top.glob("packaging/deb/*.docs"):

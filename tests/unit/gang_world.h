@@ -73,10 +73,11 @@ static inline json_t *world_member(const struct world *w, unsigned s, unsigned h
                                                 x->suspected ? "no step for 40 s, usually 8 s" : ""));
         for (unsigned i = 0; i < x->local; i++) {
                 snprintf(name, sizeof(name), "local-%u-%u", h, i);
-                json_object_set_new(m, "local", i > 0 ? json_incref(json_object_get(m, "local")) : json_array());
+                json_object_set_new(m, "local",
+                                    i > 0 ? json_incref(json_object_get(m, "local")) : json_array());
                 json_array_append_new(json_object_get(m, "local"),
-                                      json_pack("{s:s, s:s, s:I, s:b, s:s}", "name", name, "state", "running",
-                                                "suspected", (json_int_t) x->suspected, "may_be_pause",
+                                      json_pack("{s:s, s:s, s:I, s:b, s:s}", "name", name, "state",
+                                                "running", "suspected", (json_int_t) x->suspected, "may_be_pause",
                                                 x->may_be_pause, "suspicion", "nothing moves"));
         }
         return m;

@@ -221,7 +221,7 @@ static void test_hours(void) {
                 looks += t.looks;
                 alarms += t.alarms;
         }
-        printf("%u host-hours of %u seeds, none of them recorded: %u suspicions, %u looks at all hosts, %u alarms\n",
+        printf("%u host-hours of %u seeds, none recorded: %u suspicions, %u looks at all hosts, %u alarms\n",
                hours, seeds, suspicions, looks, alarms);
         ASSERT_EQ(alarms, 0);
 }

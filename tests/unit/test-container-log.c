@@ -29,7 +29,8 @@ static void docker(void) {
         ASSERT_EQ(parse("json-file", "", buf, &e), -EBADMSG);
         ASSERT_EQ(parse("local", "{\"log\":\"x\"}", buf, &e), -EBADMSG);
         ASSERT_OK(parse("json-file",
-                        "{\"log\":\"0123456789012345678901234567890123456789012345678901234567890123456789\\n\"}",
+                        "{\"log\":\"0123456789012345678901234567890123456789"
+                        "012345678901234567890123456789\\n\"}",
                         buf, &e));
         ASSERT_EQ(e.len, 63); /* as much as there is room for */
 }

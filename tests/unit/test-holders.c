@@ -36,8 +36,8 @@ static void ranks_of_one_launcher(void) {
                 { 10, 1, .start = 1000, .control_group = SESSION, .command = "sshd: alice" },
                 { 11, 10, .start = 1010, .control_group = SESSION, .command = "bash -c ./go" },
                 { 12, 11, 11, 11, 0, 1020, SESSION, "python3 /usr/bin/torchrun" },
-                { 13, 12, .start = 1030, .control_group = SESSION, .command = "python3 /srv/Train_X.py --lr=1" },
-                { 14, 12, .start = 1040, .control_group = SESSION, .command = "python3 /srv/Train_X.py --lr=1" },
+                { 13, 12, .start = 1030, .control_group = SESSION, .command = "python3 /srv/Train_X.py" },
+                { 14, 12, .start = 1040, .control_group = SESSION, .command = "python3 /srv/Train_X.py" },
         };
         _cleanup_scratch_ struct scratch s = scratch_new();
         struct groups g;

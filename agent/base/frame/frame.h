@@ -67,8 +67,8 @@ int frame_peer_connect(sd_event *e, const char *path, const struct frame_handler
 int frame_peer_send(struct frame_peer *p, uint16_t kind, const ProtobufCMessage *m);
 /* The same with a descriptor, which is taken over in any case. -EBUSY while an earlier message waits. */
 int frame_peer_send_fd(struct frame_peer *p, uint16_t kind, const ProtobufCMessage *m, int fd);
-/* The descriptor that came last, which is the caller's then; -1: none did. A peer that nobody asks for one has
- * it closed with the connection; of several the last one counts. */
+/* The descriptor that came last, which is the caller's then; -1: none did. One that nobody asks for is
+ * closed with the connection. */
 int frame_peer_take_fd(struct frame_peer *p);
 /* Who is at the other end. */
 const struct ucred *frame_peer_creds(const struct frame_peer *p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Bytes over a Unix stream socket with a descriptor beside them (unix(7), SCM_RIGHTS). Neither call blocks. */
+/* Bytes over a Unix stream socket, with a descriptor beside them (unix(7), SCM_RIGHTS). No call blocks. */
 #include <sys/types.h>
 
 #include "base.h"

@@ -90,7 +90,7 @@ static size_t hex_digits(const char *s) {
 
 /* Returns the engine's name, and where the id begins; NULL: no container. */
 static const char *find_container(const char *control_group, const char **ret_id) {
-        /* docker and podman with systemd's driver and with cgroupfs, containerd and CRI-O */
+        /* docker and podman with systemd's driver and without it, and what Kubernetes uses */
         static const struct {
                 const char *before, *engine;
         } makers[] = {
@@ -248,8 +248,8 @@ void holder_name_of(const char *words, char ret[static HOLDER_NAME_MAX + 1]) {
         ret[n] = '\0';
 }
 
-/* What schedulers call what they start, from the environment that they give it. Only these are read. Slurm: srun(1),
- * "OUTPUT ENVIRONMENT VARIABLES"; SkyPilot: docs/source/running-jobs/environment-variables.rst. */
+/* What schedulers call what they start, from the environment that they give it. Only these are read. Slurm:
+ * srun(1), "OUTPUT ENVIRONMENT VARIABLES"; SkyPilot and Ray: the same part of their own documents. */
 static const struct {
         const char *variable, *prefix;
 } scheduler_names[] = {

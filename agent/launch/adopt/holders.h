@@ -3,10 +3,11 @@
 /*
  * Which of the processes that hold a TPU are one run, whoever started them, and what it is called.
  *
- * The principle: holders are of one run when one process of theirs started them all. From each holder we climb
- * to its parent for as long as the parent is in the same unit or container, and is not where people type: a
- * shell with a terminal gives each command line a process group of its own. Holders with a common ancestor
- * below that are one run. Its main process is the nearest one that all of its holders come from; of one holder it is the holder.
+ * The principle: holders are of one run when one process of theirs started them all. From each holder we
+ * climb to its parent for as long as the parent is in the same unit or container, and is not where people
+ * type: a shell with a terminal gives each command line a process group of its own. Holders with a common
+ * ancestor below that are one run. Its main process is the nearest one that all of its holders come from; of
+ * one holder it is the holder.
  *
  * Of a process's environment only the variables named in holders.c are looked at, and only their values that
  * are names go on. Reads /proc through the host seam; nothing is kept.
@@ -22,7 +23,7 @@
 
 struct holder_group {
         uint32_t main_pid, uid;
-        uint64_t start_ticks;  /* when main_pid started, in ticks since the boot: tells pids used again */
+        uint64_t start_ticks;  /* when main_pid started, since the boot: tells a number used again */
         usec_t started_boot;   /* the same on the boot clock */
         uint32_t pids[HOLDER_PIDS_MAX]; /* who holds a chip; main_pid need not be one of them */
         size_t n_pids;         /* more are left out */
@@ -36,8 +37,8 @@ struct holder_group {
         char devices[160];     /* "/dev/vfio/0 /dev/vfio/1" */
 };
 
-/* What runs that we started hold is left out: their unit is below tpu-run.slice. Groups in the order of their
- * main process's start. Returns how many; *ret_left_out: groups that found no room. */
+/* What runs that we started hold is left out: their unit is below tpu-run.slice. Groups in the order of
+ * their main process's start. Returns how many; *ret_left_out: groups that found no room. */
 size_t holders_group(const struct host *h, const struct device_owners *o,
                      struct holder_group ret[static HOLDER_GROUPS_MAX], size_t *ret_left_out);
 

@@ -52,7 +52,8 @@ static bool group_is_tpu(const struct host *h, const char *group) {
 /* "/dev/accel0", "/dev/vfio/12"; not /dev/vfio/vfio, which belongs to no chip. */
 static bool is_tpu_node(const struct host *h, const char *path) {
         if (startswith(path, "/dev/vfio/"))
-                return is_number(path + strlen("/dev/vfio/")) && group_is_tpu(h, path + strlen("/dev/vfio/"));
+                return is_number(path + strlen("/dev/vfio/")) &&
+                       group_is_tpu(h, path + strlen("/dev/vfio/"));
         return startswith(path, "/dev/accel") && is_number(path + strlen("/dev/accel"));
 }
 

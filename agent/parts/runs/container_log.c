@@ -164,7 +164,7 @@ static void forget_follower(struct follower *f) {
         *f = (struct follower){ .fd = -1 };
 }
 
-/* The first file is read from its end: what was printed before is of the past. Another one from its start. */
+/* The first file is read from its end: what was printed before is of the past. Another from its start. */
 static void change_file(struct follower *f, int fd) {
         struct stat now, then;
         bool first = f->fd < 0;

@@ -8,7 +8,7 @@
  * goes on with the next file when the engine has begun another.
  *
  * Forms, one entry a line:
- *   json-file  {"log":"text\\n","stream":"stdout","time":"2026-…Z"}  (docker, daemon/logger/jsonfilelog)
+ *   json-file  {"log":"text\\n","stream":"stdout","time":"2026-…Z"}  (docker)
  *   k8s-file   2026-…+00:00 stdout F text                             (podman; P instead of F: it goes on)
  */
 #include "bus.h"

@@ -176,8 +176,8 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {
                 c->watching = false;
                 c->watched = true;
         }
-        if (host_metrics_look_close(metrics_of(b), c->run, host_runs_group(b->runs, c->run), host_now(b->host),
-                                    &after) < 0)
+        if (host_metrics_look_close(metrics_of(b), c->run, host_runs_group(b->runs, c->run),
+                                    host_now(b->host), &after) < 0)
                 (void) answer_error(&answer, 404, "tpuctl runs", "run %s has ended meanwhile", c->run);
         else
                 (void) answer_json(&answer, 200, watched_answer(c, &after));
