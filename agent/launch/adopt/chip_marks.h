@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * A cheap mark of who uses the chips, from sysfs: it changes when one is opened or closed. It is made of two
- * numbers of each chip (PCI, vendor 0x1ae0, class 0x1200). "enable" is raised by vfio-pci with the first open
- * and lowered with the last close (drivers/vfio/pci/vfio_pci_core.c). The count of users of its driver's
+ * A cheap mark of who uses the chips, from sysfs: it changes when one is opened or closed. It is made of
+ * two numbers of each chip (PCI, vendor 0x1ae0, class 0x1200). "enable" is raised by vfio-pci with the first
+ * open and lowered with the last close (vfio_pci_core.c of the kernel). The count of users of its driver's
  * module is raised by each open file of a device node (fs/char_dev.c, chrdev_open()). On real chips neither
  * was tried: who relies on it also looks now and then without it.
  */
