@@ -153,13 +153,14 @@ def of_text(text):
     """A capture that shows a text of the test's own, to be told from all others: text_shown() says how."""
     chunks = [text[k:k + CHUNK] for k in range(0, len(text), CHUNK)] or [""]
     return {"processes": [{"pid": 1, "command": chunks[0], "python": "3.11.2",
-                           "threads": [{"tid": k, "name": c} for k, c in enumerate(chunks[1:], 1)]}]}
+                           "threads": [{"tid": k, "name": c, "python": True}
+                                       for k, c in enumerate(chunks[1:], 1)]}]}
 
 
 def text_shown(text):
     chunks = [text[k:k + CHUNK] for k in range(0, len(text), CHUNK)] or [""]
-    return f"process 1 {chunks[0]} (CPython 3.11.2)\n" + "".join(f'thread {k} "{c}" waits\n' for k,
-                                                                 c in enumerate(chunks[1:], 1))
+    return f"process 1 {chunks[0]} (CPython 3.11.2)\n" + "".join(
+        f'thread {k} "{c}" waits\n  (no Python frame)\n' for k, c in enumerate(chunks[1:], 1))
 
 
 def captures(answer):
