@@ -308,7 +308,7 @@ class Metrics(unittest.TestCase):
             said = scenario.ctl_json(self.host, "diagnose", "lab", "--from", "agents", "--run", "stalled")
         self.assertIn("GetTpuRuntimeStatus", calls())
         first = said["suspects"][0]
-        self.assertEqual((first["host"], first["reason"]), (self.host.name, "device"), said["summary"])
+        self.assertEqual((first["host"], first["kind"]), (self.host.name, "core"), said["summary"])
         self.assertIn('its TPU core 2 reports "HANG_DETECTED"', first["sentence"])
         print(f"{len(calls())} calls to the stand-in for libtpu, of GetTpuRuntimeStatus "
               f"{calls().count('GetTpuRuntimeStatus')}", file=sys.stderr)

@@ -118,12 +118,12 @@ static void blind(void) {
         begin(&c);
         (void) step(&c, 0);
         steps(&c, 50, S);
-        for (unsigned i = 0; i < 20; i++) {
-                pass(&c, 10 * S);
+        for (unsigned i = 0; i < 40; i++) {
+                pass(&c, 5 * S);
                 run_watch_blind(&c.w, c.now);
         }
         ASSERT_EQ(c.suspected, 0);
-        pass(&c, 13 * S);
+        pass(&c, 8 * S);
         ASSERT_EQ(c.suspected, 0);
         pass(&c, 2 * S);
         ASSERT_EQ(c.suspected, 1);
