@@ -141,15 +141,16 @@ static int open_uplink(struct bus *b, const struct uplink_options *own, struct u
 
 #define SPARE_BYTES ((uint64_t) 8 * 1024 * 1024) /* of the service's memory, while the disk takes nothing */
 
-/* In the runtime directory that systemd makes for this service alone, and which goes with it. */
+/* In the runtime directory that systemd makes for this service alone, and which goes with it: the first of
+ * RuntimeDirectory= (systemd.exec(5): with ':' between them). */
 static void open_spare(struct uplink_part_state *p) {
         const char *runtime = getenv("RUNTIME_DIRECTORY");
         const struct uplink_options o = { .spool_dir = p->spare_path,
                                           .max_bytes = SPARE_BYTES,
                                           .held = p->bus->undecided };
 
-        if (!runtime || snprintf(p->spare_path, sizeof(p->spare_path), "%s/spool", runtime) >=
-                                (int) sizeof(p->spare_path))
+        if (!runtime || snprintf(p->spare_path, sizeof(p->spare_path), "%.*s/spool",
+                                 (int) strcspn(runtime, ":"), runtime) >= (int) sizeof(p->spare_path))
                 return;
         if (open_uplink(p->bus, &o, &p->spare) < 0)
                 return; /* logged */
