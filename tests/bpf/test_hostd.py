@@ -112,6 +112,8 @@ class Hostd(holding.Case):
         self.assertTrue(wait_until(self.check), self.log())
         self.assertEqual((self.check()["verdict"], self.check()["reason"]), ("OK", ""))
         told = self.report()
+        writers = told.pop("bpf_writers")  # some kernels refuse its programs, which is no fault
+        self.assertEqual(writers["verdict"], "OK", writers)
         self.assertEqual({k: (v["verdict"], v["reason"]) for k, v in told.items()},
                          {f"bpf_{k}": ("OK", "") for k in ("net", "sched", "io", "deaths")})
         for which, mask in capabilities(hostd.pid).items():
