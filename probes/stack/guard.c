@@ -159,6 +159,12 @@ void guard_give_up(struct guard *g) {
                 (void) pause(); /* until it is ended */
 }
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__ 1 /* clang's word for what gcc defines */
+#endif
+#endif
+
 static void limit_memory(void) {
 #ifndef __SANITIZE_ADDRESS__ /* which asks for terabytes */
         struct rlimit l;
