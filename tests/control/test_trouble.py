@@ -254,7 +254,7 @@ class Large(Control):
             t.join()
         old = self.leader()
         for s in range(self.SLICES):
-            until(lambda s=s: old.get(f"/api/v1/slices/s{s}").json["state"] == "ready", "ready")
+            until(lambda s=s: old.get(f"/api/v1/slices/s{s}").json["state"] == "ready", "ready", 240)
         self.want("train", [f"s{s}" for s in range(self.SLICES)], self.SLICES, self.SLICES)
         run = until(lambda: (r := old.get("/api/v1/runs/train").json)["state"] == "preparing" and r,
                     "it is chosen")

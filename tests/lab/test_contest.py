@@ -72,7 +72,7 @@ class Contest(unittest.TestCase):
         for part in line["remedy"].replace("sudo ", "").split(";"):
             if part.strip().startswith(("systemctl stop", "sed")):
                 h.sh(part)
-        h.sh("tpu-netcfg --once")
+        h.sh("tpu-netcfg --once", check=False)  # 1: it has changed something
         if "tpu-netcfg --once" not in line["remedy"]:
             self.fail(line["remedy"])
         h.wait_for(lambda: self.line(h)["verdict"] == "OK", 30, "its end")

@@ -39,7 +39,7 @@ void socket_address_text(const void *address, size_t len, char buf[static SOCKET
         char host[INET6_ADDRSTRLEN];
 
         buf[0] = '\0';
-        memcpy(&a, address, MIN(len, sizeof(a)));
+        memcpy(&a, address, MIN(len, sizeof(a.local))); /* the largest of them; the union has a rest */
         if (a.any.sa_family == AF_INET && len >= sizeof(a.v4))
                 (void) snprintf(buf, SOCKET_ADDRESS_MAX, "%s:%u",
                                 inet_ntop(AF_INET, &a.v4.sin_addr, host, sizeof(host)),
