@@ -49,7 +49,8 @@ static void sort_wanted(struct ends *e) {
 
         if (e->n_wanted == 0)
                 return;
-        qsort(e->wanted, e->n_wanted, sizeof(*e->wanted), compare_wanted);
+        if (e->n_wanted > 0)
+                qsort(e->wanted, e->n_wanted, sizeof(*e->wanted), compare_wanted);
         for (size_t i = 0; i < e->n_wanted; i++)
                 if (kept == 0 || compare_wanted(&e->wanted[i], &e->wanted[kept - 1]) != 0)
                         e->wanted[kept++] = e->wanted[i];
@@ -59,7 +60,8 @@ static void sort_wanted(struct ends *e) {
 static bool is_wanted(const struct ends *e, uint8_t kind, uint64_t space, uint64_t number) {
         struct end_wanted key = { .kind = kind, .space = space, .number = number };
 
-        return bsearch(&key, e->wanted, e->n_wanted, sizeof(key), compare_wanted) != NULL;
+        return e->n_wanted > 0 &&
+               bsearch(&key, e->wanted, e->n_wanted, sizeof(key), compare_wanted) != NULL;
 }
 
 static bool wants_name(const struct ends *e, const char *link) {

@@ -188,7 +188,8 @@ int sockets_read(const struct process *p, struct sockets *ret) {
         (void) close_fd(reading.pidfd);
         if (r == -E2BIG)
                 ret->cut = true;
-        qsort(ret->items, ret->n, sizeof(*ret->items), compare_inodes);
+        if (ret->n > 0)
+                qsort(ret->items, ret->n, sizeof(*ret->items), compare_inodes);
         for (size_t i = 0; i < ret->n; i++)
                 if (i == 0 || ret->items[i].s.inode != ret->items[kept - 1].s.inode)
                         ret->items[kept++] = ret->items[i];
