@@ -49,8 +49,7 @@ static void sort_wanted(struct ends *e) {
 
         if (e->n_wanted == 0)
                 return;
-        if (e->n_wanted > 0)
-                qsort(e->wanted, e->n_wanted, sizeof(*e->wanted), compare_wanted);
+        qsort(e->wanted, e->n_wanted, sizeof(*e->wanted), compare_wanted);
         for (size_t i = 0; i < e->n_wanted; i++)
                 if (kept == 0 || compare_wanted(&e->wanted[i], &e->wanted[kept - 1]) != 0)
                         e->wanted[kept++] = e->wanted[i];
