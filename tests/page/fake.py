@@ -1,4 +1,4 @@
-"""A collector that is not one: the page's files and whatever a test says that the API answers, as slow and as
+"""A collector that is not one: the page's files and whatever a test has the API answer, as slow, and as
 wrong as it likes."""
 
 import http.server
