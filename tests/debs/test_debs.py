@@ -88,8 +88,8 @@ class Debs(unittest.TestCase):
                 self.assertEqual("IBT" in run("readelf", "-Wn", path), noted)
 
     def test_what_is_linked_in(self):
-        """sbom.spdx names each archive of another package whose symbols a program has, and each library of the
-        page, with its version; no program loads libbpf, whose name is not the same on all systems."""
+        """sbom.spdx names each archive of another package whose symbols a program has, and what the page is
+        made of, with its version; no program loads libbpf, whose name is not the same on all systems."""
         made_of = {"libbpf": "bpf_object__open", "libiberty": "cplus_demangle"}
         for package, names in PROGRAMS.items():
             text = (self.tree[package] / f"usr/share/doc/{package}/sbom.spdx").read_text()
