@@ -14,7 +14,8 @@
 struct collector {
         int fd;
         uint16_t port;
-        pthread_t thread;
+        pthread_t thread, serving[8];
+        size_t n_serving;
         pthread_mutex_t lock;
         char post[4096]; /* the last request that was no sync */
         char sync[4096]; /* the last sync */
@@ -81,12 +82,10 @@ static void *listens(void *userdata) {
 
         while ((fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
                 struct connection *c = malloc(sizeof(*c));
-                pthread_t thread;
 
-                ASSERT_TRUE(c);
+                ASSERT_TRUE(c && s->n_serving < ELEMENTSOF(s->serving));
                 *c = (struct connection){ s, fd };
-                ASSERT_OK(pthread_create(&thread, NULL, serve, c));
-                ASSERT_OK(pthread_detach(thread));
+                ASSERT_OK(pthread_create(&s->serving[s->n_serving++], NULL, serve, c));
         }
         return NULL;
 }
@@ -104,9 +103,12 @@ static void collector_start(struct collector *s) {
         ASSERT_OK(pthread_create(&s->thread, NULL, listens, s));
 }
 
+/* Its caller has closed the host's connections: a request that was on its way is read here, not in the next test. */
 static void collector_stop(struct collector *s) {
         (void) shutdown(s->fd, SHUT_RDWR);
         (void) pthread_join(s->thread, NULL);
+        for (size_t i = 0; i < s->n_serving; i++)
+                (void) pthread_join(s->serving[i], NULL);
         (void) close(s->fd);
 }
 
