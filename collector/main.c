@@ -70,6 +70,7 @@ static void collector_clear(struct collector *c) {
         c->settings.tls = server_certificate_free(c->settings.tls);
         tls_callers_clear(&c->settings.agents);
         tls_callers_clear(&c->settings.people);
+        c->settings.slots = slot_from_free(c->settings.slots);
         (void) sd_event_source_disable_unref(c->patience);
         (void) sd_event_unref(c->event);
 }
@@ -245,6 +246,13 @@ static void on_resigned(void *userdata) {
         (void) sd_event_exit(c->event, 0);
 }
 
+static bool on_slot(const char *slice, unsigned worker, const char *host, char why[static REGISTRY_WHY_MAX],
+                    void *userdata) {
+        const struct collector *c = userdata;
+
+        return slot_from_gives(c->settings.slots, slice, worker, host, why);
+}
+
 static int make_control(struct collector *c, struct control_store **ret) {
         const struct collector_settings *s = &c->settings;
         const struct control_etcd_options o = {
@@ -286,6 +294,7 @@ static int start_registry(struct collector *c) {
                 .events = on_events,
                 .failed = on_store_failed,
                 .resigned = on_resigned,
+                .gives = c->settings.slots ? on_slot : NULL,
                 .userdata = c,
         };
         int r;
@@ -432,6 +441,9 @@ static int run_collector(struct collector *c) {
         if (c->settings.trust_all && c->settings.tls)
                 log_warning("TrustAllAgents=yes: whoever has a certificate of AllowAgents= speaks for any "
                             "host; HostFrom= says which host one is");
+        if (c->settings.control.enabled && c->settings.tls && !c->settings.slots)
+                log_notice("SlotFrom= is not set: a free worker slot goes to the host that claims it first, "
+                           "one to each host; tpuctl fleet release gives it to another");
         log_info("receiving OTLP on %s, answering on %s, database %s", otlp, api, c->settings.database);
         (void) sd_notifyf(0, "READY=1\nSTATUS=Receiving OTLP on %s, answering on %s%s", otlp, api,
                           c->settings.trust_all && c->settings.tls

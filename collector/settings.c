@@ -154,11 +154,22 @@ static int check_control(const struct collector_settings *s) {
         return -EINVAL;
 }
 
+static int check_slots(struct collector_settings *s) {
+        char why[NAME_LIST_WHY_MAX];
+        int r = s->slot_from[0] ? slot_from_new(s->slot_from, &s->slots, why) : 0;
+
+        if (r < 0)
+                log_error("SlotFrom=: %s", why);
+        return r;
+}
+
 static int check_settings(struct collector_settings *s) {
         bool open;
         int r;
 
         r = check_tls(s);
+        if (r >= 0)
+                r = check_slots(s);
         if (r >= 0)
                 r = check_control(s);
         if (r < 0)
@@ -190,6 +201,7 @@ static int load_settings(const struct command_line *c, const struct options *o,
                 CONFIG_ITEM("Collector", "DenyUris", config_parse_string255, s->deny, ""),
                 CONFIG_ITEM("Collector", "Crl", config_parse_path, s->crl, ""),
                 CONFIG_ITEM("Collector", "HostFrom", config_parse_string255, s->host_from, ""),
+                CONFIG_ITEM("Collector", "SlotFrom", config_parse_string255, s->slot_from, ""),
                 CONFIG_ITEM("Collector", "TrustAllAgents", config_parse_bool, &s->trust_all, "no"),
                 CONFIG_ITEM("Collector", "AllowTls12", config_parse_bool, &s->tls12, "no"),
                 CONFIG_WITHIN("Collector", "CapturePatience", config_parse_usec, &s->patience, "20s",

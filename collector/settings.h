@@ -9,6 +9,7 @@
 #include "registry.h"
 #include "store.h"
 #include "server_certificate.h"
+#include "slot_from.h"
 #include "tls_peer.h"
 
 struct collector_settings {
@@ -19,7 +20,7 @@ struct collector_settings {
         struct store_retention retention;
         char certificate[256], key[256], client_ca[256]; /* paths; empty: no TLS */
         char allow_agents[256], allow_readers[256], allow_actors[256], deny[256], crl[256];
-        char host_from[256];
+        char host_from[256], slot_from[256];
         bool trust_all, tls12;
         struct {
                 bool enabled, etcd; /* etcd: Store=etcd */
@@ -35,6 +36,7 @@ struct collector_settings {
         usec_t patience; /* with hosts that are asked for their stacks */
         struct server_certificate *tls; /* NULL: no TLS; to be freed after the servers, as are: */
         struct tls_callers agents, people;
+        struct slot_from *slots; /* NULL: the site does not say whose a worker slot is */
 };
 
 /*

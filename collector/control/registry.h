@@ -29,6 +29,7 @@
 /* Runs of one host that its figures may be of: as many as its agent lists. */
 #define REGISTRY_FIGURES_MAX 64u
 #define REGISTRY_KEPT_MAX ((size_t) 64 * 1024) /* bytes of a record of registry_keep() */
+#define REGISTRY_WHY_MAX 256
 
 /* An answer; many calls may share one. */
 struct registry_body {
@@ -63,6 +64,9 @@ struct control_registry_options {
         void (*leads)(bool leads, void *userdata); /* from now on. May be NULL */
         void (*resigned)(void *userdata); /* registry_resign() has ended */
         void (*failed)(int error, void *userdata); /* the store said no: -errno, outside of a transaction */
+        /* Whether the site gives this worker slot to the host; false: why. NULL: the site does not say. */
+        bool (*gives)(const char *slice, unsigned worker, const char *host,
+                      char why[static REGISTRY_WHY_MAX], void *userdata);
         void *userdata;
 };
 
@@ -78,11 +82,12 @@ DEFINE_CLEANUP(struct registry *, control_registry_free)
 
 /*
  * POST /registry/v1/sync. 0: the call is kept, answer() brings the answer, not from inside. Else an HTTP
- * status with an answer (200 too); *ret_body has one user. 403: it speaks for another host than it is.
+ * status with an answer (200 too); *ret_body has one user. 403: it speaks for another host than it is, or
+ * has a worker slot that is another host's.
  */
 struct registry_speaker {
         const char *host; /* that the caller is proved to be: it speaks for no other; NULL: for any */
-        char other[64];   /* set with 403: whom it spoke for */
+        char why[REGISTRY_WHY_MAX]; /* set with 403 */
 };
 unsigned registry_sync(struct registry *r, struct registry_speaker *who, const char *body, size_t len,
                        void *call, struct registry_body **ret_body);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What agents ask and say: one request that says, renews the lease and waits for news. */
 #include "inside.h"
+#include "json_text.h"
 
 #define REQUEST_MAX (256 * 1024)
 
@@ -218,33 +219,32 @@ static unsigned refuse_tenant(struct registry *r, const char *tenant, struct reg
         return refuse_sync(r, 404, why, ret);
 }
 
-/* Whether it speaks for the host that it is. The planner learns from here that the name is proved:
- * nobody says so of himself. */
-static bool is_own(const struct registry *r, json_t *v, const struct request *q,
-                   struct registry_speaker *who) {
-        const struct session *s = q->member ? NULL : sessions_find(&r->sessions, q->slice, q->worker);
-        const char *host = q->member ? json_string_value(json_object_get(q->member, "host")) :
-                           s         ? s->host :
-                                       NULL;
+/* What the planner learns from here and nobody says of himself: whether the name is proved, and whether the
+ * site gives the slot. */
+static bool note_proof(const struct registry *r, json_t *v, const struct registry_speaker *who) {
         json_t *member = json_object_get(v, "member");
 
-        if (q->member && json_object_set_new(member, "proved", json_boolean(who->host)) < 0)
-                host = ""; /* out of memory */
-        if (!host || (!who->host && *host) || (who->host && streq(host, who->host)))
-                return true; /* of no host, which is another error, or of nobody known yet */
-        (void) snprintf(who->other, sizeof(who->other), "%s", host);
-        return false;
+        return !member || (json_object_set_new(member, "proved", json_boolean(who->host)) == 0 &&
+                           json_object_set_new(member, "given", json_boolean(r->o.gives)) == 0);
 }
 
-static unsigned refuse_other(struct registry *r, const struct registry_speaker *who,
-                             struct registry_body **ret) {
-        char why[256];
+/* Whether it speaks for the host that it is, in a slot that may be this host's; else why. */
+static bool may_say(const struct registry *r, const struct request *q, struct registry_speaker *who) {
+        const struct session *s = q->member ? NULL : sessions_find(&r->sessions, q->slice, q->worker);
+        const json_t *m = q->member, *worker = json_object_get(m, "worker");
+        const char *host = m ? json_text_of(m, "host") : s ? s->host : "",
+                   *slice = m ? json_text_of(m, "slice") : q->slice;
+        json_int_t number = m ? json_integer_value(worker) : (json_int_t) q->worker;
 
-        if (!who->host)
-                return refuse_sync(r, 503, "out of memory", ret);
-        (void) snprintf(why, sizeof(why), "this certificate is host %.63s's, and it speaks for host %.63s",
-                        who->host, who->other);
-        return refuse_sync(r, 403, why, ret);
+        if (who->host && *host && !streq(host, who->host)) {
+                (void) snprintf(who->why, sizeof(who->why),
+                                "this certificate is host %.63s's, and it speaks for host %.63s (HostFrom=)",
+                                who->host, host);
+                return false;
+        }
+        if (!r->o.gives || !*host || !*slice || number < 0 || number >= GANG_HOSTS_MAX)
+                return true; /* which is another error, or of nobody known yet */
+        return r->o.gives(slice, (unsigned) number, host, who->why, r->o.userdata);
 }
 
 unsigned registry_sync(struct registry *r, struct registry_speaker *who, const char *body, size_t len,
@@ -264,8 +264,10 @@ unsigned registry_sync(struct registry *r, struct registry_speaker *who, const c
                 status = refuse_sync(r, 400, "the body is no sync request of version 1", ret_body);
         else if (!streq(q.tenant ? q.tenant : REGISTRY_TENANT, r->o.tenant))
                 status = refuse_tenant(r, q.tenant ? q.tenant : REGISTRY_TENANT, ret_body);
-        else if (!is_own(r, v, &q, who))
-                status = refuse_other(r, who, ret_body);
+        else if (!note_proof(r, v, who))
+                status = refuse_sync(r, 503, "out of memory", ret_body);
+        else if (!may_say(r, &q, who))
+                status = refuse_sync(r, 403, who->why, ret_body);
         else
                 status = q.member ? sync_member(r, &q, call, ret_body) : sync_same(r, &q, call, ret_body);
         json_decref(v);

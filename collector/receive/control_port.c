@@ -54,13 +54,8 @@ void sync_port_handle(struct registry *r, struct speakers *s, const struct http_
         unsigned status;
 
         status = registry_sync(r, &who, (const char *) q->body, q->len, q->call, &body);
-        if (status == 403) {
-                char why[SPEAKER_WHY_MAX];
-
-                speaker_words(who.host, who.other, why);
-                /* it is refused, whether or not the event can be stored */
-                (void) speaker_refused(s, q->caller->name, q->caller->address, q->path, why, true);
-        }
+        if (status == 403) /* it is refused, whether or not the event can be stored */
+                (void) speaker_refused(s, q->caller->name, q->caller->address, q->path, who.why, true);
         if (status == 0)
                 reply->later = true;
         else

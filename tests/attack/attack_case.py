@@ -7,13 +7,14 @@ import json
 import os
 import shutil
 import ssl
+import subprocess
 import sys
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
 sys.path += [str(TESTS / "collector"), str(TESTS / "hostd"), str(TESTS)]
 from certificates import Authority  # noqa: E402
-from collector_case import AGENT, PROTOBUF, Case, Collector  # noqa: E402, F401
+from collector_case import AGENT, PROGRAM, PROTOBUF, Case, Collector  # noqa: E402, F401
 import otlp  # noqa: E402, F401
 
 HOST, READER, ACTOR = "spiffe://site/host/", "spiffe://site/people", "spiffe://site/control"
@@ -44,6 +45,17 @@ class Attack(Case):
         config.write_text("[Collector]\n" + "".join(f"{k}={v}\n" for k, v in keys.items() if v is not None)
                           + "[Control]\n" + "".join(f"{k}={v}\n" for k, v in (control or {}).items()))
         return self.start("--config", str(config))
+
+    def collector_refuses(self, **words):
+        """What --check-config says of a configuration that makes no sense."""
+        config = self.folder / "bad.conf"
+        config.write_text(f"[Collector]\nCertificate={self.server[0]}\nKey={self.server[1]}\n"
+                          f"ClientCa={self.ca.cert}\nAllowAgents={HOST}*\nAllowReaders={READER}\n"
+                          + "".join(f"{k}={v}\n" for k, v in words.items()))
+        p = subprocess.run([PROGRAM, "--config", config, "--check-config"], capture_output=True,
+                           text=True, timeout=60, check=False)
+        self.assertEqual(p.returncode, 1, words)
+        return p.stderr
 
     def restart(self):
         self.assertEqual(self.c.stop(), 0)

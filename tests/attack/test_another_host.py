@@ -2,11 +2,9 @@
 """A host with a valid certificate that speaks for another one: what is refused, and what stays as it was."""
 
 import json
-import subprocess
 import unittest
 
 from attack_case import AGENT, ACTOR, HOST, Attack, member, otlp
-from collector_case import PROGRAM
 import capture_wire
 
 
@@ -130,6 +128,82 @@ class Seat(Attack):
                          ["proved"], False)
 
 
+class FreeSlot(Attack):
+    """A slot that nobody held yet, of a slice that forms."""
+
+    def claim(self, who, slice_name, worker, hosts=4, **more):
+        r = self.sync(who, member=member(who, slice_name, worker, hosts, **more))
+        return r.status, r.json.get("error", "")
+
+    def holders(self, name):
+        found = self.c.sql("SELECT key, value FROM registry WHERE key LIKE ?", f"slot/{name}/%")
+        return {int(k.rsplit("/", 1)[1]): json.loads(v)["host"] for k, v in found}
+
+    def leave(self, who, slot):
+        self.sync(who, same=slot, incarnation=f"life-{who}", leave=True)
+
+    def test_named_by_the_site(self):
+        """A has a certificate, and takes no slot that the site's naming gives to another host."""
+        for host in ("s0-w-0", "s0-w-1", "s1-w-1"):
+            self.who[host] = self.ca.issue(host, f"URI:{HOST}{host}")
+        self.collector(SlotFrom="{slice}-w-{worker}")
+        self.assertEqual(self.claim("s0-w-0", "s0", 0), (200, ""))
+        for who, name, worker in (("a", "s0", 1), ("s1-w-1", "s0", 1), ("s0-w-0", "s0", 1),
+                                  ("s0-w-0", "s1", 0)):
+            self.assertEqual(self.claim(who, name, worker),
+                             (403, f"worker {worker} of slice {name} is host {name}-w-{worker}'s, "
+                                   f"not host {who}'s (SlotFrom=)"))
+        self.assertEqual(self.holders("s0"), {0: "s0-w-0"})
+        self.assertEqual(self.claim("s0-w-1", "s0", 1), (200, ""))
+        self.assertIn("(SlotFrom=)", self.refusals()[0]["body"])
+
+    def test_map_of_the_site(self):
+        """Files say it. What they say is stronger than who was there first, once that one is away; a slot
+        that they do not give is nobody's."""
+        slots = self.put("slots", "s0/0 b\n")
+        self.collector(SlotFrom=slots, control={"Lease": "3s"})
+        self.assertEqual(self.claim("b", "s0", 0, 2), (200, ""))
+        self.assertEqual(self.claim("a", "s0", 1, 2),
+                         (403, "worker 1 of slice s0 is nobody's, not host a's (SlotFrom=)"))
+        self.put("slots", "s0/0 a\n")
+        self.assertEqual(self.sync("b", same="s0/0", incarnation="life-b").status, 403)
+        self.assertIsNotNone(self.sync("a", member=member("a", "s0", 0, 2)).json["conflict"])
+        self.until(lambda: self.sync("a", member=member("a", "s0", 0, 2)).json["conflict"] is None)
+        self.assertEqual(self.holders("s0"), {0: "a"})
+
+    def test_one_host_is_one_worker(self):
+        """Where the site does not say whose a slot is, a certificate takes one and no more: neither beside
+        the first, nor by turns, and slices that it leaves are not kept."""
+        self.collector()
+        self.assertEqual(self.claim("a", "s0", 0), (200, ""))
+        for place in (("s0", 1), ("s1", 0)):
+            status, why = self.claim("a", *place)
+            self.assertEqual(status, 503)
+            self.assertIn("host a is there as worker 0 of slice s0, and one host is one worker", why)
+        self.leave("a", "s0/0")
+        self.assertEqual(self.claim("a", "s1", 2), (200, ""))
+        self.assertEqual((self.holders("s0"), self.holders("s1")), ({}, {2: "a"}))
+        for i in range(20):
+            self.leave("a", f"{'s1/2' if i == 0 else f'x{i - 1}/0'}")
+            self.assertEqual(self.claim("a", f"x{i}", 0), (200, ""))
+        self.assertEqual(self.c.sql("SELECT key FROM registry WHERE key LIKE 'slice/%'"), [("slice/x19",)])
+
+    def test_the_real_host_gets_it(self):
+        """A took B's slot before B came. B is told who has it, people see both, and give it to B."""
+        self.collector(control={"Lease": "3s"})
+        self.assertEqual(self.claim("a", "s0", 1), (200, ""))
+        b = member("b", "s0", 1, 4)
+        self.assertEqual(self.sync("b", member=b).json["conflict"]["holder"], "a")
+        self.until(lambda: [(c["host"], c["holder"]) for c in
+                            self.people("/api/v1/slices/s0").json["conflicts"]] == [("b", "a")])
+        self.until(lambda: self.people("/api/v1/slices/s0/slots/1", "DELETE", "actor").status == 204)
+        self.assertIsNone(self.sync("b", member=b).json["conflict"])
+
+    def test_what_makes_no_sense(self):
+        for words, said in (("{slice}", "no name with {slice} and {worker}"), ("/no/such", "No such file")):
+            self.assertIn(said, self.collector_refuses(SlotFrom=words))
+
+
 class HostFrom(Attack):
     """Which host a certificate is, as the site says."""
 
@@ -196,14 +270,7 @@ class HostFrom(Attack):
                             ({"HostFrom": "*{host}"}, "no pattern with {host} once"),
                             ({"HostFrom": "/no/such"}, "/no/such: No such file"),
                             ({"HostFrom": "x/{host}", "TrustAllAgents": "yes"}, "exclude each other")):
-            config = self.folder / "bad.conf"
-            config.write_text(f"[Collector]\nCertificate={self.server[0]}\nKey={self.server[1]}\n"
-                              f"ClientCa={self.ca.cert}\nAllowAgents={HOST}*\nAllowReaders={ACTOR}\n"
-                              + "".join(f"{k}={v}\n" for k, v in words.items()))
-            p = subprocess.run([PROGRAM, "--config", config, "--check-config"], capture_output=True,
-                               text=True, timeout=60)
-            self.assertEqual(p.returncode, 1, words)
-            self.assertIn(said, p.stderr)
+            self.assertIn(said, self.collector_refuses(**words))
 
 
 if __name__ == "__main__":

@@ -38,8 +38,9 @@ class Kept(Attack):
         self.assertEqual(self.c.sql("SELECT count(*) FROM events WHERE name = 'tpu.x'")[0][0], before + 40)
 
     def test_a_slice_that_says_it_is_large(self):
-        """Syncs of 300 bytes for slices of 4,096 hosts: each host has its share, and it is small."""
-        self.collector()
+        """Syncs of 300 bytes for slices of 4,096 hosts: each host has its share, and it is small. It is one
+        worker where its certificate is its own."""
+        self.collector(TrustAllAgents="yes")
         self.assertEqual(self.sync("b", member=member("b", hosts=4)).status, 200)
         before, taken = self.memory(), 0
         c = self.connect("a")

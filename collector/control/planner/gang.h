@@ -47,7 +47,8 @@ int gang_load(struct gang *g, const char *key, const json_t *value, usec_t now,
 
 /*
  * A host says what it is. 0: it is a member (again); -EEXIST: its worker id is another machine's (why names
- * the holder; the conflict is in the slice's record until the host stops saying it); -EBADMSG: why; -E2BIG.
+ * the holder; the conflict is in the slice's record until the host stops saying it); -EBUSY: the host is
+ * there as another worker; -EBADMSG: why; -E2BIG. "proved" and "given" of it are the caller's own words.
  */
 int gang_say(struct gang *g, const json_t *member, usec_t now, char why[static GANG_WHY_MAX]);
 /*

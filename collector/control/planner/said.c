@@ -144,6 +144,7 @@ int said_parse(const json_t *m, struct said *ret, char why[static GANG_WHY_MAX])
         s.hosts = (unsigned) hosts;
         s.observe = json_is_true(json_object_get(m, "observe"));
         s.proved = json_is_true(json_object_get(m, "proved"));
+        s.given = json_is_true(json_object_get(m, "given"));
         s.runs_unknown = json_is_false(json_object_get(m, "runs_known"));
         r = check_names(&s, why);
         if (r >= 0)

@@ -9,7 +9,8 @@
 struct said { /* texts and values are the member's own */
         const char *slice, *host, *id, *machine, *incarnation, *state, *reasons, *orders, *notice;
         unsigned worker, hosts;
-        bool observe, runs_unknown, proved; /* runs_unknown: it does not know (yet) what runs there */
+        bool proved, given; /* by a certificate; the slot by the site (registry.h: gives) */
+        bool observe, runs_unknown; /* runs_unknown: it does not know (yet) what runs there */
         const json_t *address, *next; /* next: of the workers after it, names or addresses */
         struct gang_host_run *runs, *local; /* local: that the registry did not start */
         size_t n_runs, n_local;

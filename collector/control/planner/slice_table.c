@@ -149,14 +149,19 @@ int slice_slot(struct gang *g, struct slice *s, unsigned worker, struct slot **r
         return 0;
 }
 
-unsigned slots_of_host(const struct gang *g, const char *host) {
+unsigned slots_of_host(const struct gang *g, const char *host, struct slice **ret_slice,
+                       unsigned *ret_worker) {
         unsigned n = 0;
 
         for (size_t i = 0; i < g->n_slices; i++)
                 for (unsigned w = 0; w < g->slices[i]->n_slots; w++) {
                         const struct slot *slot = g->slices[i]->slots[w];
 
-                        n += slot && slot->held && streq(json_string_value(slot->host), host);
+                        if (!slot || !slot->held || !streq(json_string_value(slot->host), host))
+                                continue;
+                        *ret_slice = g->slices[i];
+                        *ret_worker = w;
+                        n++;
                 }
         return n;
 }

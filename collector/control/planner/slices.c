@@ -248,6 +248,14 @@ static int forget_empty(struct gang *g, size_t i) {
         return r;
 }
 
+/* Nobody holds anything of it any more: hosts that move leave nothing behind. */
+static bool is_left(const struct slice *s) {
+        for (unsigned w = 0; s->left && w < s->n_slots; w++)
+                if (slot_at(s, w)->held)
+                        return false;
+        return s->left;
+}
+
 int slices_step(struct gang *g, usec_t *ret_next) {
         usec_t now = g->now, back = g->loaded ? g->loaded + g->o.lease : 0;
         int r = 0;
@@ -263,7 +271,7 @@ int slices_step(struct gang *g, usec_t *ret_next) {
                         end_claims(s, now, g->o.lease, ret_next);
                 if (s->dirty)
                         r = look_at_slice(g, s, now);
-                if (s->live == 0 && !s->run && now >= s->empty_since + SLICE_FORGET) {
+                if (s->live == 0 && !s->run && (now >= s->empty_since + SLICE_FORGET || is_left(s))) {
                         r = worse(r, forget_empty(g, i));
                         continue;
                 }

@@ -32,6 +32,11 @@ static int set_address(json_t **at, const json_t *address) {
         return 1;
 }
 
+/* The site gives the slot to another host than the one that held it, which is away. */
+static bool is_given_another(const struct slot *s, const struct said *w) {
+        return w->given && w->proved && !s->live && !streq(json_string_value(s->host), w->host);
+}
+
 /*
  * Whether it is the machine that holds the id: by the instance id, else by the machine id, which also is
  * that of one whose instance id was not known before. A copy of a machine has its id as well: it is known by
@@ -41,7 +46,7 @@ static int set_address(json_t **at, const json_t *address) {
 static bool is_holder(const struct gang *g, const struct slot *s, const struct said *w,
                       const char **ret_how) {
         *ret_how = "";
-        if (!s->held)
+        if (!s->held || is_given_another(s, w))
                 return true;
         *ret_how = "a certificate of another host";
         if (s->proved && !streq(json_string_value(s->host), w->host))
@@ -228,11 +233,49 @@ static int take_said(struct gang *g, struct slice *s, struct slot *slot, struct 
         return r < 0 || changed == 0 ? worse(r, 0) : slot_put(g, s, slot);
 }
 
-/* Before anything is kept of who is new in a worker id. */
-static int may_join(const struct gang *g, const struct said *w, char why[static GANG_WHY_MAX]) {
-        const struct slice *s = slice_find(g, w->slice);
+/* Nobody lives there: its next holder is who claims it. */
+static int give_up_slot(struct gang *g, struct slice *s, struct slot *slot, const char *why) {
+        usec_t since = slot->since;
 
-        if (s && w->worker < s->n_slots && slot_at(s, w->worker)->held)
+        slot_clear(g, slot);
+        slot->since = since;
+        if (replace_text(&slot->why, why) < 0)
+                return -ENOMEM;
+        g->n_members--;
+        s->dirty = true;
+        return record_putf(g, NULL, "slot/%s/%u", s->name, slot->worker);
+}
+
+/* A proved host is one machine, and so one worker: what it held before is free, and it is in no two. */
+static int leave_others(struct gang *g, const struct said *w, char why[static GANG_WHY_MAX]) {
+        struct slice *s;
+        unsigned worker;
+        int r = 0;
+
+        while (r >= 0 && slots_of_host(g, w->host, &s, &worker) > 0) {
+                if (slot_at(s, worker)->live) {
+                        why_set(why,
+                                "host %s is there as worker %u of slice %s, and one host is one worker. If "
+                                "it moved, it is taken in once that worker's lease has ended. If this is a "
+                                "copy of its machine, give the copy a name and a certificate of its own",
+                                w->host, worker, s->name);
+                        return -EBUSY;
+                }
+                s->left = true;
+                r = give_up_slot(g, s, slot_at(s, worker), "its host is another worker now");
+        }
+        return r;
+}
+
+/* Before anything is kept of who is new in a worker id. */
+static int may_join(struct gang *g, const struct said *w, char why[static GANG_WHY_MAX]) {
+        const struct slice *s = slice_find(g, w->slice);
+        const struct slot *held =
+                s && w->worker < s->n_slots && slot_at(s, w->worker)->held ? slot_at(s, w->worker) : NULL;
+        struct slice *other;
+        unsigned worker;
+
+        if (held && (streq(json_string_value(held->host), w->host) || !is_given_another(held, w)))
                 return 0;
         if (s && s->state == SLICE_READY && s->since > 0 && w->worker >= s->hosts) {
                 why_set(why,
@@ -241,7 +284,9 @@ static int may_join(const struct gang *g, const struct said *w, char why[static 
                         w->slice, s->hosts, s->hosts == 1 ? "" : "s", w->worker);
                 return -E2BIG;
         }
-        if (slots_of_host(g, w->host) < SLOTS_OF_HOST)
+        if (w->proved)
+                return leave_others(g, w, why);
+        if (slots_of_host(g, w->host, &other, &worker) < SLOTS_OF_HOST)
                 return 0;
         why_set(why, "host %s holds %d worker ids, which is the limit: give some up: tpuctl fleet release",
                 w->host, SLOTS_OF_HOST);
@@ -327,7 +372,6 @@ int gang_gone(struct gang *g, const char *slice, unsigned worker, const char *in
 int gang_release(struct gang *g, const char *slice, unsigned worker, char why[static GANG_WHY_MAX]) {
         struct slice *s = slice_find(g, slice);
         struct slot *slot = s && worker < s->n_slots ? slot_at(s, worker) : NULL;
-        usec_t since;
         char text[160];
 
         if (!slot || !slot->held) {
@@ -341,12 +385,5 @@ int gang_release(struct gang *g, const char *slice, unsigned worker, char why[st
                         slot_text(slot, text), worker, slice);
                 return -EBUSY;
         }
-        since = slot->since;
-        slot_clear(g, slot);
-        slot->since = since;
-        if (replace_text(&slot->why, "its worker id was given up") < 0)
-                return -ENOMEM;
-        g->n_members--;
-        s->dirty = true;
-        return record_putf(g, NULL, "slot/%s/%u", s->name, worker);
+        return give_up_slot(g, s, slot, "its worker id was given up");
 }

@@ -88,6 +88,7 @@ struct slice {
         struct slot **slots; /* by worker id; NULL: nobody was heard or named: slot_at() */
         unsigned n_slots, live, presumed;
         bool dirty, bump, claimed; /* bump: a new generation is due; claimed: a slot has a claim */
+        bool left; /* a slot was given up: where none is held it is forgotten at once */
         json_t *unlike;
         struct gang_fingerprint *fingerprint; /* of most; NULL: not known */
         char *obstacle;      /* why no run may be started on it though it is whole; NULL: none */
@@ -240,8 +241,9 @@ static inline struct slot *slot_at(const struct slice *s, size_t worker) {
 
         return s->slots[worker] ? s->slots[worker] : (struct slot *) (uintptr_t) &nobody;
 }
-/* How many worker ids it holds. */
-unsigned slots_of_host(const struct gang *g, const char *host);
+/* How many worker ids it holds; the last of them, where there is one. */
+unsigned slots_of_host(const struct gang *g, const char *host, struct slice **ret_slice,
+                       unsigned *ret_worker);
 struct slice *slice_free(struct gang *g, struct slice *s);
 void slices_of_host_dirty(struct gang *g, const char *host);
 int slice_load(struct gang *g, const char *name, const json_t *v, char why[static GANG_WHY_MAX]);
