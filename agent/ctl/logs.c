@@ -59,9 +59,9 @@ static int show_fleet_logs(const struct options *o, const struct logs_wish *wish
                 return problem_complain(&problem);
         if (json_array_size(json_object_get(answer, "lines")) == 0)
                 fprintf(stderr,
-                        "tpuctl logs: the collector has no lines of run '%s'%s%s (never there, or dropped "
-                        "since: RunLogBytes=, "
-                        "RetainDays= of the collector; or RunLogs=no on the hosts)\n",
+                        "tpuctl logs: the collector has no lines of run '%s'%s%s: it printed none, was "
+                        "started without tpuctl, its hosts have RunLogs=no, or the lines were dropped "
+                        "(RunLogBytes=, RetainDays= of the collector)\n",
                         wish->run,
                         wish->worker ? " of worker "
                         : wish->host ? " of host "

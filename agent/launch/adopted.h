@@ -32,3 +32,5 @@ void adoption_look(struct adoption *a);
 
 /* -EPERM with p: who ends it, and how. */
 int adopted_refuse_stop(const struct kept_run *kept, struct problem *p);
+/* -ENODATA with p: what it prints went elsewhere, and how to see it. */
+int adopted_refuse_lines(const struct kept_run *kept, struct problem *p);

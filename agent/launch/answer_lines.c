@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "answer_lines.h"
 
+#include "adopted.h"
 #include "answer.h"
 
 /* Another start follows that of a run over slices, under the same name. */
@@ -77,12 +78,15 @@ int answer_lines(struct askers *all, sd_event *e, const struct host *h, struct r
                  struct problem *p) {
         struct lines_of of = { .host = h, .name = q->name, .last = q->last, .after = q->after,
                                .wait = q->wait_usec };
+        const struct kept_run *kept = runs_find(r, q->name);
         struct asker *w;
         int k;
 
         if (!run_name_is_valid(q->name))
                 return problem_set(p, -EINVAL, "tpuctl runs", "'%.64s' is no name of a run", q->name);
         k = find_reader(r, c, q->name, &of.uid, p);
+        if (k == 0 && kept && kept->held)
+                return adopted_refuse_lines(kept, p);
         if (k == 0)
                 k = check_room(all, c, p);
         if (k < 0)
@@ -93,7 +97,7 @@ int answer_lines(struct askers *all, sd_event *e, const struct host *h, struct r
         w->runs = r;
         w->reader = c->uid;
         w->again = q->after && q->after[0];
-        w->over = !runs_find(r, q->name) || is_over(runs_find(r, q->name));
+        w->over = !kept || is_over(kept);
         if (w->over)
                 of.wait = MIN(of.wait, LINES_GATHER);
         k = lines_new(e, &of, on_lines, w, &w->lines);

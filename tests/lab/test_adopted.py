@@ -87,6 +87,9 @@ class Adopted(unittest.TestCase):
         self.assertIn("/srv/loop.py", self.h1.sh("tpuctl stack alice-loop").partition("thread")[2])
         other = self.h1.run(["tpuctl", "stack", "alice-loop"], user="nobody", check=False)
         self.assertNotEqual(other.code, 0)
+        lines = self.h0.run(["tpuctl", "logs", "own-trainer"], check=False)
+        self.assertEqual((lines.code, lines.out), (1, ""))
+        self.assertIn("to do:  sudo journalctl -u own-trainer.service", lines.err)
 
     def test_3_never_ended_by_us(self):
         pid = self.run_of(self.h1)["main_pid"]

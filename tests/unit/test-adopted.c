@@ -4,7 +4,8 @@
 #include "launch-bench.h"
 #include "process-tree.h"
 
-#define SESSION "/user.slice/user-1000.slice/session-3.scope"
+#define SESSION   "/user.slice/user-1000.slice/session-3.scope"
+#define CONTAINER "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 static const struct tree_process trainer = { 70, 1, .start = 90000, .control_group = SESSION,
                                              .command = "python3 /srv/train.py" };
@@ -21,12 +22,12 @@ static void expect_adopted(struct bench *b, const char *name, const char *state,
         local__run_list_reply__free_unpacked(r, NULL);
 }
 
-static struct adoption *begin(struct bench *b, const char *ignore) {
+static struct adoption *begin(struct bench *b, const struct tree_process *process, const char *ignore) {
         struct device_settings s = { .adopt = true };
         struct adoption *a;
 
         (void) snprintf(s.adopt_ignore, sizeof(s.adopt_ignore), "%s", ignore);
-        tree_add(&b->scratch, &trainer);
+        tree_add(&b->scratch, process);
         tree_open(&b->scratch, 70, "/dev/accel0");
         ASSERT_OK(adoption_new(b->runs, &s, &a));
         return a;
@@ -43,7 +44,7 @@ static void adopted_and_gone(void) {
         struct adoption *a;
 
         bench_init(&b);
-        a = begin(&b, "");
+        a = begin(&b, &trainer, "");
         look_at(&b, a, 950);
         local__run_list_reply__free_unpacked(list(&b, 0), NULL);
         look_at(&b, a, 960);
@@ -66,7 +67,7 @@ static void never_ended_by_us(void) {
         struct adoption *a;
 
         bench_init(&b);
-        a = begin(&b, "");
+        a = begin(&b, &trainer, "");
         look_at(&b, a, 1000);
         q.name = (char[]){ "uid0-train" };
         expect_error(&b, ask(&b, LOCAL__KIND__KIND_STOP_REQUEST, &q.base), EPERM,
@@ -75,6 +76,41 @@ static void never_ended_by_us(void) {
         ASSERT_EQ(b.fake.kills, 0);
         expect_adopted(&b, "uid0-train", "running", "");
         (void) adoption_free(a);
+}
+
+/* What it prints goes elsewhere: the answer says so, and where to look. */
+static void lines_are_elsewhere(void) {
+        static const struct {
+                const char *group, *name, *remedy;
+        } cases[] = {
+                { SESSION, "uid0-train", "sudo readlink /proc/70/fd/1 # where it prints to" },
+                { "/system.slice/trainer.service", "trainer", "sudo journalctl -u trainer.service" },
+                { "/system.slice/docker-" CONTAINER ".scope", "docker-0123456789ab",
+                  "sudo docker logs 0123456789ab" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                Local__LinesRequest q = LOCAL__LINES_REQUEST__INIT;
+                struct tree_process process = trainer;
+                _cleanup_bench_ struct bench b;
+                Local__Error *e;
+                struct adoption *a;
+                int fd;
+
+                bench_init(&b);
+                process.control_group = cases[i].group;
+                a = begin(&b, &process, "");
+                look_at(&b, a, 1000);
+                q.name = wire_text(cases[i].name);
+                fd = ask(&b, LOCAL__KIND__KIND_LINES_REQUEST, &q.base);
+                e = (Local__Error *) take(&b, fd, LOCAL__KIND__KIND_ERROR, &local__error__descriptor);
+                (void) close(fd);
+                ASSERT_EQ(e->code, ENODATA);
+                ASSERT_TRUE(strstr(e->text, "the lines only of what it started") != NULL);
+                ASSERT_STREQ(e->remedy, cases[i].remedy);
+                local__error__free_unpacked(e, NULL);
+                (void) adoption_free(a);
+        }
 }
 
 /* Its stacks are those of its main process and of what that started. A pid that is another process now is
@@ -90,7 +126,7 @@ static void captured(void) {
         bench_init(&b);
         scratch_write(&b.scratch, "tool", "#!/bin/sh\necho \"{$*}\"\n");
         ASSERT_OK(chmod(b.tool, 0755));
-        a = begin(&b, "");
+        a = begin(&b, &trainer, "");
         look_at(&b, a, 1000);
         q.name = (char[]){ "uid0-train" };
         fd = ask(&b, LOCAL__KIND__KIND_CAPTURE_REQUEST, &q.base);
@@ -114,14 +150,15 @@ static void ignored(void) {
         struct adoption *a;
 
         bench_init(&b);
-        a = begin(&b, "jupyter* python3");
+        a = begin(&b, &trainer, "jupyter* python3");
         look_at(&b, a, 1000);
         local__run_list_reply__free_unpacked(list(&b, 0), NULL);
         (void) adoption_free(a);
 }
 
 int main(void) {
-        static void (*const tests[])(void) = { adopted_and_gone, never_ended_by_us, captured, ignored };
+        static void (*const tests[])(void) = { adopted_and_gone, never_ended_by_us, lines_are_elsewhere,
+                                               captured, ignored };
 
         return bench_main(tests, ELEMENTSOF(tests));
 }
