@@ -92,30 +92,32 @@ def main():
         c = subprocess.Popen([*counter, program, "--config", conf, "--database", f"{folder}/c.db",
                               "--listen-otlp", "127.0.0.1:0",
                               "--listen-api", "127.0.0.1:0", *more], stderr=log)
-        for _ in range(600):
-            time.sleep(0.05)
-            found = re.search(r"OTLP on 127\.0\.0\.1:(\d+)", open(log.name).read())
-            if found:
-                break
-        empty = field(c.pid, "status", "VmRSS")
-        before, start = cpu(c.pid), time.monotonic()
-        out = subprocess.run([os.path.join(BUILD, "tests/bench/bench-fleet"), f"127.0.0.1:{found[1]}",
-                              *args], check=True, capture_output=True,
-                             text=True).stdout
-        spent, took = cpu(c.pid) - before, time.monotonic() - start
-        print(out, end="")
-        ok = int(re.search(r"200: (\d+)", out)[1]) * int(re.search(r"points (\d+)", out)[1])
-        rss, peak = field(c.pid, "status", "VmRSS"), field(c.pid, "status", "VmHWM")
-        wrote = field(c.pid, "io", "write_bytes")
-        size = sum(os.path.getsize(os.path.join(folder, f)) for f in os.listdir(folder)
-                   if f.startswith("c.db"))
-        print(f"collector: {spent / took * 100:.0f} % of a core, {ok / spent if spent else 0:.0f} points "
-              f"per second and core, RSS {rss / 1024:.1f} MiB "
-              f"(empty {empty / 1024:.1f}, peak {peak / 1024:.1f}), wrote {wrote / took / 1e6:.2f} MB/s, "
-              f"database {size / 1e6:.1f} MB, "
-              f"load of the machine {os.getloadavg()[0]:.1f}")
-        c.terminate()
-        c.wait(30)
+        try:
+            for _ in range(600):
+                time.sleep(0.05)
+                found = re.search(r"OTLP on 127\.0\.0\.1:(\d+)", open(log.name).read())
+                if found:
+                    break
+            empty = field(c.pid, "status", "VmRSS")
+            before, start = cpu(c.pid), time.monotonic()
+            out = subprocess.run([os.path.join(BUILD, "tests/bench/bench-fleet"), f"127.0.0.1:{found[1]}",
+                                  *args], check=True, capture_output=True,
+                                 text=True).stdout
+            spent, took = cpu(c.pid) - before, time.monotonic() - start
+            print(out, end="")
+            ok = int(re.search(r"200: (\d+)", out)[1]) * int(re.search(r"points (\d+)", out)[1])
+            rss, peak = field(c.pid, "status", "VmRSS"), field(c.pid, "status", "VmHWM")
+            wrote = field(c.pid, "io", "write_bytes")
+            size = sum(os.path.getsize(os.path.join(folder, f)) for f in os.listdir(folder)
+                       if f.startswith("c.db"))
+            print(f"collector: {spent / took * 100:.0f} % of a core, {ok / spent if spent else 0:.0f} points "
+                  f"per second and core, RSS {rss / 1024:.1f} MiB "
+                  f"(empty {empty / 1024:.1f}, peak {peak / 1024:.1f}), wrote {wrote / took / 1e6:.2f} MB/s, "
+                  f"database {size / 1e6:.1f} MB, "
+                  f"load of the machine {os.getloadavg()[0]:.1f}")
+        finally:
+            c.terminate()
+            c.wait(30)
         if count:
             print(f"{(total(folder) - idle) / ok:.0f} instructions a point, start and end left out")
 

@@ -182,7 +182,7 @@ class Control(unittest.TestCase):
 
     def wait_for(self, host, key, **wanted):
         until(lambda: all((host.records.get(key) or {}).get(k) == v for k, v in wanted.items()),
-              lambda: f"{key} {wanted}, is {host.records.get(key)}, error {host.error}, {host.statuses[-5:]}")
+              lambda: f"{key} {wanted}, is {host.records.get(key)}, {host.error}, {host.statuses[-5:]}")
         return host.records[key]
 
     def sync(self, body, collector=None):

@@ -33,7 +33,14 @@ def of_the_tpu_runtime():
 def of_the_network():
     """What nobody sends where there are only files: no kernel to watch, no run's connections."""
     return (chapter("The network of runs")
-            | chapter("The network, as the kernel's programs saw it")) - {"tpu.net.left_out"}
+            | chapter("The network, counted by BPF")) - {"tpu.net.left_out"}
+
+
+def of_the_collector():
+    """What tpu-collectord has on its /metrics."""
+    return set(re.findall(r"`(\w+)`", "".join(re.findall(
+        r"^\| (?:counter|gauge).*? \|(.*?)\|", TABLE.read_text().split("\n## The collector's own\n")[1],
+        re.MULTILINE))))
 
 
 def undocumented(points):

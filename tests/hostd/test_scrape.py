@@ -150,7 +150,10 @@ class Formats(Case):
 
     def test_collector(self):
         c = self.collector()
-        self.assert_a_process(self.check(c))
+        families = self.check(c)
+        self.assert_a_process(families)
+        self.assertEqual(documented.of_the_collector(),
+                         {f.name + ("_total" if f.type == "counter" else "") for f in families})
 
 
 class Forwarder:

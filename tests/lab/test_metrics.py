@@ -348,7 +348,7 @@ class Metrics(unittest.TestCase):
         rows = scenario.latest_metrics(self.lab, self.host)
         sent = {m["name"]: (m["unit"], frozenset(m["attributes"])) for m in rows}
         self.assertEqual({name: what for name, what in sent.items() if documented.get(name) != what}, {})
-        first = text.split("## What the agent says of itself")[0]
+        first = text.split("## The agent's own view")[0]
         missing = {name for name, _, _, _ in ROW.findall(first) if not told_as[name] & set(sent)}
         self.assertLessEqual(missing, ABSENT)
         print(f"{len(rows)} series of {len(sent)} metrics; not on this host: {', '.join(sorted(missing))}",

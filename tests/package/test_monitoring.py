@@ -65,6 +65,16 @@ class Monitoring(unittest.TestCase):
             self.assertEqual(set(notes), {"summary", "command", "runbook_url"}, name)
             self.assertIn(notes["runbook_url"].partition("#")[2], anchors, name)
 
+    def test_no_label_is_reserved(self):
+        """Managed Service for Prometheus refuses these (googlemanagedprometheusexporter/README.md)."""
+        rows = re.findall(r"^\| `[^`]+` \| `[^`]+` \| (?:counter|gauge|histogram) \| (?:`[^`]*` )?\| "
+                          r"([^|]*?)\|", (SOURCE / "docs/metrics.md").read_text(), re.MULTILINE)
+        sent = {key.replace(".", "_") for keys in rows for key in re.findall(r"`([^`]+)`", keys)}
+        self.assertIn("tpu_run_name", sent)
+        self.assertEqual(
+            sent & {"location", "cluster", "namespace", "job", "instance", "project_id"}, set()
+        )
+
     def test_metrics_are_ours(self):
         known = set(re.findall(r"`(\w+)` \| (?:gauge|counter)", (SOURCE / "docs/metrics.md").read_text()))
         known |= {

@@ -34,7 +34,7 @@ class Page(PageCase):
     def picture(self, name):
         time.sleep(0.4)  # what was drawn is on the screen
         self.browser.picture(str(SHOTS / f"{name}.png"))
-        if os.environ.get("PICTURES") and name.startswith(("fleet-desktop", "stall-desktop")):  # of README.md
+        if os.environ.get("PICTURES") and name.startswith(("fleet-desktop", "stall-desktop")):  # of page.md
             self.browser.picture(str(world.TOP / f"docs/pictures/{name}.webp"))
 
     def test_a_stall(self):
