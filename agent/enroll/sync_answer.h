@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The answer of POST /registry/v1/sync (docs/registry.md, Collector), read and bounded. Pure. */
+/* The answer of POST /registry/v1/sync (docs/registry.md, How a host asks), read and bounded. Pure. */
 #include <jansson.h>
 
 #include "registry.h"
