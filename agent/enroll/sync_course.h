@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Whom a host asks, when, and whose answers count (docs/registry.md, How a host asks). Pure: time and chance are
- * arguments, time is the boot clock's.
+ * Whom a host asks, when, and whose answers count (docs/registry.md, How a host asks). Pure: time and chance
+ * are arguments, time is the boot clock's.
  *
  * Up to four collectors are asked in rounds. One that fails, or that names another as the leader, is
  * followed by the next at once, and each is asked once in a round; only when a whole round has failed this

@@ -81,7 +81,8 @@ def main():
         del args[i:i + 2]
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as folder, open(os.path.join(folder, "log"), "w+") as log:
+    with (tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as folder,
+          open(os.path.join(folder, "log"), "w+") as log):
         conf = "/dev/null"
         if tls:
             conf, options = certificates(folder)
@@ -110,10 +111,11 @@ def main():
             wrote = field(c.pid, "io", "write_bytes")
             size = sum(os.path.getsize(os.path.join(folder, f)) for f in os.listdir(folder)
                        if f.startswith("c.db"))
-            print(f"collector: {spent / took * 100:.0f} % of a core, {ok / spent if spent else 0:.0f} points "
-                  f"per second and core, RSS {rss / 1024:.1f} MiB "
-                  f"(empty {empty / 1024:.1f}, peak {peak / 1024:.1f}), wrote {wrote / took / 1e6:.2f} MB/s, "
-                  f"database {size / 1e6:.1f} MB, "
+            print(f"collector: {spent / took * 100:.0f} % of a core, "
+                  f"{ok / spent if spent else 0:.0f} points per second and core, "
+                  f"RSS {rss / 1024:.1f} MiB "
+                  f"(empty {empty / 1024:.1f}, peak {peak / 1024:.1f}), "
+                  f"wrote {wrote / took / 1e6:.2f} MB/s, database {size / 1e6:.1f} MB, "
                   f"load of the machine {os.getloadavg()[0]:.1f}")
         finally:
             c.terminate()

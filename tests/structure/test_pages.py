@@ -2,6 +2,7 @@
 """Pages that lead: README's length, the index of on-call.md, headings that units, catalogs and programs
 point to, questions of the night and the headings that answer them, blocks that the lab runs, and what the
 packages hold."""
+import fnmatch
 import pathlib
 import re
 import sys
@@ -74,6 +75,18 @@ class Pages(unittest.TestCase):
         for anchor in indexed:
             at = [found[anchor].find(p) for p in PARTS]
             self.assertTrue(-1 not in at and at == sorted(at), f"#{anchor}: {PARTS} in this order")
+
+    def test_each_check_leads_to_a_heading(self):
+        """By the table of on-call.md#host-unfit; checks.md is the list of all checks (test_checks.py)."""
+        found = sections((DOCS / "on-call.md").read_text())
+        rows = [(re.findall(r"`([^`]+)`", names), re.findall(r"\]\(#([\w-]+)\)", to)) for names, to in
+                re.findall(r"^\| (`[^|]*) \| ([^|]*\]\(#[^|]*) \|$", found["host-unfit"], re.MULTILINE)]
+        patterns = {name: to for names, to in rows for name in names}
+        checks = re.findall(r"^## (\S+)$", (DOCS / "checks.md").read_text(), re.MULTILINE)
+        self.assertGreater(len(checks), 50)
+        self.assertEqual([c for c in checks if not any(fnmatch.fnmatch(c, p) for p in patterns)], [])
+        self.assertEqual([p for p in patterns if not fnmatch.filter(checks, p)], [], "no such check")
+        self.assertEqual([a for to in patterns.values() for a in to if a not in found], [])
 
     def test_headings_that_are_pointed_to(self):
         pointed = 0
