@@ -59,16 +59,18 @@ static int64_t number_of(const json_t *v, const char *key) {
         return json_is_integer(n) && json_integer_value(n) >= 0 ? json_integer_value(n) : -1;
 }
 
-/* A run of the registry is spoken of by the hosts of its slices alone; of others nobody knows whose they
- * are. */
-static bool may_speak_of(const struct registry *r, const struct session *s, const char *run) {
+/* A run of the registry is spoken of by the hosts of its slices alone, and in its generation; of others
+ * nobody knows whose they are. */
+static bool may_speak_of(const struct registry *r, const struct session *s, const char *run,
+                         const json_t *figure) {
         char key[GANG_KEY_MAX];
         const json_t *v;
 
         (void) snprintf(key, sizeof(key), "run/%s", run);
         v = gang_record(r->gang, key);
         return !v || streq(json_text_of(v, "state"), "ended") ||
-               gang_concerns(r->gang, key, s->slice, s->host);
+               (gang_concerns(r->gang, key, s->slice, s->host) &&
+                json_number_of(figure, "generation") == json_number_of(v, "generation"));
 }
 
 const char *const registry_doings[] = { "idle",       "start", "step",  "compile", "checkpoint",
@@ -101,7 +103,7 @@ void hosts_take_figures(struct registry *r, struct session *s, const json_t *fig
         json_array_foreach (figures, i, v) {
                 const char *run = json_string_value(json_object_get(v, "run"));
 
-                if (!run || !*run || strlen(run) >= sizeof(s->run) || !may_speak_of(r, s, run))
+                if (!run || !*run || strlen(run) >= sizeof(s->run) || !may_speak_of(r, s, run, v))
                         continue;
                 keep_figure(s, run, v);
                 if (json_array_append(taken, v) < 0)

@@ -227,15 +227,32 @@ static int choose_tls(struct member_state *m) {
         return 0;
 }
 
+/* "BOOT.START": of two lives of one boot a collector knows which began first. Where the boot has no id
+ * nothing is known of their order. */
+static void name_life(struct member_state *m) {
+        const char *boot = m->bus->boot_id;
+        char id[17] = "";
+        uint64_t life = 0;
+
+        for (size_t n = 0; *boot && n + 1 < sizeof(id); boot++)
+                if (*boot != '-')
+                        id[n++] = *boot;
+        (void) getrandom(&life, sizeof(life), GRND_NONBLOCK); /* without entropy yet: the start time does */
+        if (strlen(id) + 1 == sizeof(id))
+                (void) snprintf(m->incarnation, sizeof(m->incarnation), "%s.%016" PRIx64, id,
+                                host_now(m->bus->host));
+        else
+                (void) snprintf(m->incarnation, sizeof(m->incarnation), "%016" PRIx64,
+                                life ^ m->bus->started_real);
+}
+
 static int start_member(void *self) {
         struct member_state *m = self;
-        uint64_t life = 0;
         int r;
 
         m->source = bus_sources(m->bus, 1);
         m->who.kind = _REGISTRY_KIND_MAX;                     /* none was chosen yet */
-        (void) getrandom(&life, sizeof(life), GRND_NONBLOCK); /* without entropy yet: the start time does */
-        (void) snprintf(m->incarnation, sizeof(m->incarnation), "%016" PRIx64, life ^ m->bus->started_real);
+        name_life(m);
         r = member_start_news(m);
         if (r >= 0)
                 r = choose_tls(m);

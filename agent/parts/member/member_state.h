@@ -17,7 +17,7 @@ struct member_state {
         bool complete; /* all records have come */
         bool conflict_reported;
         char leader[256]; /* the collector that led last, also in an earlier life; empty: not known */
-        char incarnation[17];
+        char incarnation[34]; /* docs/registry.md */
         sd_event_source *news; /* a report is due */
         json_t *said;          /* the member/ record as it was reported last; NULL: not yet */
         usec_t said_at, started; /* boot clock; said_at: the steps of runs */

@@ -258,8 +258,54 @@ static void take_waits(struct gang_run *r, json_t *waits) {
         json_decref(waits);
 }
 
+struct place {
+        const char *address, *slice;
+        const struct slot *slot;
+};
+
+static int by_address(const void *a, const void *b) {
+        return strcmp(((const struct place *) a)->address, ((const struct place *) b)->address);
+}
+
+static bool is_loopback(const char *address) {
+        return startswith(address, "127.") || streq(address, "::1");
+}
+
+/* Two live hosts with one first address: it was given to the second, or one is a copy. Whoever connects to
+ * it may reach either. 1: why names both; 0; -ENOMEM. */
+static int find_shared_address(const struct candidates *c, char why[static TEXT_MAX]) {
+        _cleanup_free_ struct place *places = NULL;
+        char first[160], second[160];
+        size_t n = 0, size = 1;
+
+        for (size_t i = 0; i < c->n; i++)
+                size += c->list[i]->n_slots;
+        places = calloc(size, sizeof(places[0]));
+        if (!places)
+                return -ENOMEM;
+        for (size_t i = 0; i < c->n; i++)
+                for (unsigned w = 0; w < c->list[i]->n_slots; w++) {
+                        const struct slot *slot = slot_at(c->list[i], w);
+                        const char *address = json_string_value(json_array_get(slot->address, 0));
+
+                        if (slot->live && address && !is_loopback(address))
+                                places[n++] = (struct place){ address, c->list[i]->name, slot };
+                }
+        if (n > 1)
+                qsort(places, n, sizeof(places[0]), by_address);
+        for (size_t i = 1; i < n; i++)
+                if (streq(places[i - 1].address, places[i].address)) {
+                        (void) snprintf(why, TEXT_MAX, "%.40s: %.60s and %.40s: %.60s report one address",
+                                        places[i - 1].slice, slot_text(places[i - 1].slot, first),
+                                        places[i].slice, slot_text(places[i].slot, second));
+                        return 1;
+                }
+        return 0;
+}
+
 int run_choose(struct gang *g, struct gang_run *r, usec_t *ret_next, struct choice *ret) {
         struct candidates c = { 0 };
+        char why[TEXT_MAX];
         bool go = false;
         int x;
 
@@ -269,6 +315,7 @@ int run_choose(struct gang *g, struct gang_run *r, usec_t *ret_next, struct choi
         if (x >= 0) {
                 keep_max(&c, r);
                 go = may_begin(g, r, c.n, ret_next);
+                x = go ? find_shared_address(&c, why) : 0;
         }
         if (x < 0) {
                 json_decref(c.waits);
@@ -277,6 +324,10 @@ int run_choose(struct gang *g, struct gang_run *r, usec_t *ret_next, struct choi
         }
         if (go)
                 (void) json_array_clear(c.waits);
+        if (x > 0) {
+                go = false;
+                x = waits_add(c.waits, "%s", why);
+        }
         take_waits(r, c.waits);
         *ret = (struct choice){ .slices = c.list, .n = c.n };
         return go;

@@ -37,6 +37,15 @@ static bool is_given_another(const struct slot *s, const struct said *w) {
         return w->given && w->proved && !s->live && !streq(json_string_value(s->host), w->host);
 }
 
+/* Two lives of one boot, as tpu-hostd names them ("BOOT.START", docs/registry.md): which began first. */
+static bool is_older_life(const char *life, const char *known) {
+        const char *start = strrchr(life, '.');
+        size_t boot = start ? (size_t) (start - life) : 0;
+
+        return boot > 0 && strlen(life) == strlen(known) && strncmp(life, known, boot + 1) == 0 &&
+               strcmp(start, known + boot) < 0;
+}
+
 /*
  * Whether it is the machine that holds the id: by the instance id, else by the machine id, which also is
  * that of one whose instance id was not known before. A copy of a machine has its id as well: it is known by
@@ -55,9 +64,12 @@ static bool is_holder(const struct gang *g, const struct slot *s, const struct s
         if (!streq(json_string_value(s->id), w->id) && !streq(json_string_value(s->id), w->machine))
                 return !s->live && streq(json_string_value(s->host), w->host) &&
                        json_equal(s->address, w->address) && slot_shares_id(g, s);
-        *ret_how = "a machine with the same id";
         if (!s->live)
                 return true;
+        *ret_how = "a later life of this machine";
+        if (is_older_life(w->incarnation, json_string_value(s->incarnation)))
+                return false;
+        *ret_how = "a machine with the same id";
         return streq(json_string_value(s->host), w->host) &&
                (!s->before || !streq(json_string_value(s->before), w->incarnation));
 }
