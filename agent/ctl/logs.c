@@ -2,6 +2,7 @@
 /* tpuctl logs: what a run has printed, here by tpu-launchd, or on all its hosts by the collector. */
 #include "feed.h"
 #include "json_text.h"
+#include "logs.h"
 #include "show.h"
 #include "table.h"
 #include "verb_words.h"
@@ -147,6 +148,10 @@ static int show_here(const struct options *o, const struct logs_wish *wish) {
                 }
         }
         return code;
+}
+
+int logs_show_here(const struct options *o, const char *run, unsigned long last) {
+        return show_here(o, &(struct logs_wish){ .run = run, .last = last });
 }
 
 /* --- The verb ------------------------------------------------------------------------------------------ */

@@ -92,6 +92,8 @@ static const struct api_route routes[] = {
         { ROUTE_WITH("GET", "/api/v1/runs/NAME/logs",
                      ARGUMENTS(TEXT("host"), TEXT("worker"), COUNT("since"), LIMIT(API_LINES_MAX), WAIT)),
           NEEDS_TELEMETRY, api_lines },
+        { ROUTE_WITH("GET", "/api/v1/runs/NAME/why", ARGUMENTS(TAKES_NUMBER("lines", 0, API_LINES_DEFAULT))),
+          NEEDS_TELEMETRY, api_why },
         { ROUTE("GET", "/api/v1/mode"), NEEDS_REGISTRY, api_mode },
         { ROUTE_WITH("PUT", "/api/v1/mode", order_arguments), NEEDS_REGISTRY, api_act_mode },
         { ROUTE("DELETE", "/api/v1/mode"), NEEDS_REGISTRY, api_act_mode },

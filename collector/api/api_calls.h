@@ -47,6 +47,8 @@ void api_series(const struct api *a, const struct http_request *q, struct http_r
 void api_events(const struct api *a, const struct http_request *q, struct http_reply *reply);
 /* The lines of a run; likewise. */
 void api_lines(const struct api *a, const struct http_request *q, struct http_reply *reply);
+/* Why a run ended: what its hosts reported, and which of it was first. */
+void api_why(const struct api *a, const struct http_request *q, struct http_reply *reply);
 /* The verdict about the last episode of a slice, or the one that the query names; and which there are. */
 void api_diagnosis(const struct api *a, const struct http_request *q, struct http_reply *reply);
 void api_captures(const struct api *a, const struct http_request *q, struct http_reply *reply);

@@ -98,7 +98,7 @@ __tpuctl_words() {
         silence | unsilence) if [[ $cur == *.* ]]; then __tpu_checks_of "${cur%%.*}"; else __tpu_checks; fi ;;
         mode) echo "observe repair" ;;
         fleet) echo "slices stalls cordon drain uncordon observe repair release" ;;
-        logs | stack | stop) __tpu_runs ;;
+        logs | stack | stop | why) __tpu_runs ;;
         esac
 }
 

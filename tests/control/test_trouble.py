@@ -245,8 +245,8 @@ class Large(Control):
         return leader and leader.get(f"/api/v1/slices/s{s}").json.get("state") == "ready"
 
     def enroll(self, s):
-        """They say it until the slice is ready, as agents do: on a slow machine the first one's lease may end
-        before the last one has spoken, or another collector lead."""
+        """They say it until the slice is ready, as agents do: on a slow machine the first lease may end
+        before the last host has spoken, or another collector may lead."""
         for _ in range(4):
             answer = self.say(s)
             try:

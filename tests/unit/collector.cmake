@@ -12,3 +12,4 @@ unit_test(episode-records KNOWS base store episodes LIBRARIES PkgConfig::SQLITE 
 unit_test(registry-leading KNOWS base gang store registry)
 unit_test(first-word KNOWS base debts LIBRARIES PkgConfig::JANSSON)
 unit_test(calm KNOWS base progress store episodes LIBRARIES PkgConfig::JANSSON PkgConfig::SYSTEMD m)
+unit_test(last-words KNOWS collectorapi)

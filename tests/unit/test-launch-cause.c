@@ -59,6 +59,16 @@ static const struct row table[] = {
         { .result = "oom-kill", .code = "killed", .status = "KILL", .cause = CAUSE_OOM_KILL,
           .why = "killed 1 " },
         /* the kernel chose a worker, and the trainer gave up with a code of its own */
+        /* a stop or a notice that raced with the kernel is not why */
+        { .result = "oom-kill", .code = "killed", .status = "KILL", .stop_asked = true, .preempted = true,
+          .cause = CAUSE_OOM_KILL, .why = "lack of memory" },
+        { .result = "signal", .code = "killed", .status = "KILL", .oom_kills = 1, .stop_asked = true,
+          .cause = CAUSE_OOM_KILL },
+        /* but a worker that was killed long before, in a run that ended as it was asked to */
+        { .result = "success", .code = "killed", .status = "TERM", .oom_kills = 1, .stop_asked = true,
+          .cause = CAUSE_STOPPED },
+        { .result = "timeout", .code = "killed", .status = "KILL", .oom_kills = 1, .stop_asked = true,
+          .cause = CAUSE_TIMEOUT },
         { .result = "exit-code", .code = "exited", .status = "1", .oom_kills = 2, .cause = CAUSE_OOM_KILL,
           .why = "killed 2 " },
         { .result = "signal", .code = "killed", .status = "KILL", .hints = 1u << HINT_OOM_KILL,

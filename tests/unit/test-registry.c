@@ -103,7 +103,7 @@ static void collector_start(struct collector *s) {
         ASSERT_OK(pthread_create(&s->thread, NULL, listens, s));
 }
 
-/* Its caller has closed the host's connections: a request that was on its way is read here, not in the next test. */
+/* Its caller has closed the host's connections: what was on its way is read here, not in the next test. */
 static void collector_stop(struct collector *s) {
         (void) shutdown(s->fd, SHUT_RDWR);
         (void) pthread_join(s->thread, NULL);

@@ -100,6 +100,15 @@ static void by_notice(const struct end_evidence *e, struct cause_found *f) {
               streq(r->code, "exited") ? "ended with code" : "was ended by", r->status, checkpoint);
 }
 
+/*
+ * The kernel's own word: a stop or a notice that raced with it is not why it ended. A worker that was killed
+ * long before, of a run that then ended as it was asked to, is not either.
+ */
+static bool is_out_of_memory(const struct exit_record *r) {
+        return streq(r->result, "oom-kill") ||
+               (r->oom_kills > 0 && streq(r->status, "KILL") && !streq(r->result, "timeout"));
+}
+
 /* What needs no evidence but the record, and what others say counts for nothing against it. */
 static bool is_plain(const struct end_evidence *e, struct cause_found *f) {
         const struct exit_record *r = e->record;
@@ -116,6 +125,8 @@ static bool is_plain(const struct end_evidence *e, struct cause_found *f) {
         else if (exited_with(r, EXIT_NEVER_RESTART))
                 found(f, CAUSE_NEVER_RESTART, "its log says why: tpuctl logs NAME",
                       "it ended with code %d: do not start it again", EXIT_NEVER_RESTART);
+        else if (is_out_of_memory(r))
+                return false; /* is_hinted() tells it */
         else if (e->preempted)
                 by_notice(e, f);
         else if (e->stop_asked && (streq(r->result, "timeout") || streq(r->status, "KILL")))

@@ -208,7 +208,9 @@ static void on_exited(const struct host_run *run, void *userdata) {
         (void) bus_emit(p->bus,
                         EVENT_AS(RUN_EXITED, meant ? SEVERITY_INFO : SEVERITY_WARN, .run = run->name,
                                  .unit = run->unit, .cause = run->cause, .code = run->code,
-                                 .status = run->status, .killed_by = killed_by),
+                                 .status = run->status, .killed_by = killed_by, .why = run->why,
+                                 .remedy = run->remedy,
+                                 .ended = run->ended_real ? (int64_t) run->ended_real : EVENT_ABSENT),
                         NULL);
 }
 
