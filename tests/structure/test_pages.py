@@ -42,11 +42,33 @@ QUESTIONS = (
     ("Why does it wait and not start?", "run-my-training.md", "over-slices", "what it waits for"),
     ("What happens to runs while I upgrade?", "upgrade.md", "upgrade", "Runs go on"),
     ("How do I get the old settings back?", "tuning.md", "tuning-of-the-host", "--restore"),
+    # Harder ones.
+    ("The diagnosis names nobody. What now?", "diagnose.md", "use-it", "`tpuctl net` on each host"),
+    ("First word and verdict disagree. Which counts?", "diagnose.md", "the-first-word",
+     "The verdict confirms or corrects it"),
+    ("A training runs in docker. Where are its lines, and can I end it?", "run-my-training.md",
+     "started-without-tpuctl", "`docker logs`"),
+    ("Does asking for stacks disturb a live training?", "stack.md", "tpu-stack",
+     "The process is never stopped"),
+    ("A VM took a dead one's place and is refused.", "on-call.md", "identity", "tpuctl fleet release"),
+    ("May I reboot a host that has a part of a run?", "on-call.md", "take-a-host-out", "Before a reboot"),
+    ("A host's key was stolen. How do I lock it out?", "on-call.md", "host-refused", "`DenyUris=`"),
+    ("A check that I never heard of fails.", "on-call.md", "host-unfit", "`path.mtu`"),
+    ("Our OpenTelemetry Collector batches. Do we lose events?", "monitoring.md",
+     "telemetry-goes-elsewhere", "no `batch` processor"),
+    ("Which ports does a run need open?", "run-my-training.md", "over-slices", "8476"),
+    ("Why does a slice that looks fine not get my run?", "registry.md", "when-a-run-starts", "`waits_for`"),
+    ("My run was restarted at night. What does that cost it?", "registry.md", "when-a-run-ends",
+     "counts against `restarts`"),
+    ("How large a disk do 1,000 hosts take?", "sizing.md", "a-collector", "1,000"),
+    ("GOOD falls. Where does the time go?", "metrics.md", "the-agents-own-view-state-uplink-steps",
+     "`tpu.run.time`"),
 )
 
 
 def sections(text):
     """{anchor: text below that heading, up to the next one}"""
+    text = re.sub(r"^```.*?^```", lambda code: code[0].replace("\n#", "\n #"), text, flags=re.DOTALL | re.M)
     parts = re.split(r"^#+ (.*)$", text, flags=re.MULTILINE)
     return {next(iter(prose.anchors(f"# {h}"))): body for h, body in zip(parts[1::2], parts[2::2])}
 
