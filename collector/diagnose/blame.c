@@ -256,6 +256,7 @@ static void judge_rank(const struct diagnosis *d, const struct overview *o, uint
         const struct wait_chain *c = &d->graph.chains[number];
         const struct graph_node *n = &d->graph.nodes[number];
         double led = led_here(d, o, n);
+        bool is_cut = c->end == END_PATH; /* the path is judged */
         bool stopped = d->n_stopped > 0 && !o->all_stopped; /* that explains why others do not get on */
 
         if (o->all_stopped)
@@ -269,12 +270,14 @@ static void judge_rank(const struct diagnosis *d, const struct overview *o, uint
         } else if (n->end > 0 && !n->behind)
                 add_reason(s, c->kind, n->end * led * (stopped && r->place.kind != WAIT_STOPPED ? 0.4 : 1),
                            number);
-        if (n->behind || (d->graph.debts.ranks[number].owes && n->next == STACK_NONE))
-                add_reason(s, n->behind && r->alike != ALIKE_MOST ? c->kind : KIND_OWES,
+        if (n->behind ||
+            (d->graph.debts.ranks[number].owes && !is_cut && d->graph.next[number] == STACK_NONE))
+                add_reason(s, n->behind ? c->kind : KIND_OWES,
                            weight_of(WEIGHT_OWES) * led, number);
         else if (n->in_circle)
                 add_reason(s, KIND_OWES, weight_of(WEIGHT_MEMBER) * led, number);
-        else if (n->end < BLAME_NAMED && d->graph.n_there > 2 && n->share * (double) d->graph.n_there > 1.5)
+        else if (n->end < BLAME_NAMED && !is_cut && d->graph.n_there > 2 &&
+                 n->share * (double) d->graph.n_there > 1.5)
                 add_reason(s, KIND_OWES, weight_of(WEIGHT_SINK) * n->share * led, number);
 }
 
@@ -359,6 +362,13 @@ static void judge_end(const struct diagnosis *d, const struct overview *o, const
                    STACK_NONE);
 }
 
+static bool in_circle(const struct diagnosis *d, const struct seen_host *h) {
+        for (uint32_t i = 0; i < h->n_ranks; i++)
+                if (d->graph.nodes[h->first_rank + i].in_circle)
+                        return true;
+        return false;
+}
+
 static void judge_host(const struct diagnosis *d, const struct overview *o, struct suspect *s) {
         const struct evidence *e = &d->evidence;
         const struct seen_host *h = &e->hosts[s->host];
@@ -374,7 +384,8 @@ static void judge_host(const struct diagnosis *d, const struct overview *o, stru
                            STACK_NONE);
         else if (has_left(h, e))
                 judge_end(d, o, h, s);
-        if (h->last && h->last->step != CAPTURE_STEP_NONE && o->with_step > 2 && h->last->step < o->step)
+        if (h->last && h->last->step != CAPTURE_STEP_NONE && o->with_step > 2 && h->last->step < o->step &&
+            !in_circle(d, h)) /* there its step has been looked at */
                 add_reason(s, KIND_STEP, weight_of(o->held > 0 ? WEIGHT_STEP_EXPLAINED : WEIGHT_STEP),
                            STACK_NONE);
         judge_device(d, h, s);

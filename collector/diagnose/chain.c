@@ -31,6 +31,7 @@ static double value_of(const struct wait_chain *c) {
         case END_OUTSIDE:
                 return 1 + c->weight;
         case END_RANKS:
+        case END_PATH:
                 return 1.1;
         case END_OTHERS:
                 return 0.2;
@@ -228,6 +229,12 @@ static void follow_unix(struct follower *f, const struct captured_process *p, co
         follow_ends(f, p, w, s->peer, c);
 }
 
+/* Neither direction of a connection of the run carries. */
+static bool is_cut(const struct follower *f, const struct peer_end *end) {
+        return peer_end_lost(&f->e->peers, end) ||
+               (end->peer != PEER_NONE && peer_end_lost(&f->e->peers, &f->e->peers.ends[end->peer]));
+}
+
 static void follow_socket(struct follower *f, const struct captured_process *p,
                           const struct captured_wait *w, struct wait_chain *c) {
         const struct peer_end *end = peers_find(&f->e->peers, f->host, w->number);
@@ -241,7 +248,7 @@ static void follow_socket(struct follower *f, const struct captured_process *p,
                  f->e->peers.ends[end->peer].process != p)
                 follow_process(f, f->e->peers.ends[end->peer].process, c);
         else if (end && node != f->rank) {
-                end_here(c, WAIT_SOCKET)->end = END_RANKS;
+                end_here(c, WAIT_SOCKET)->end = !w->any && is_cut(f, end) ? END_PATH : END_RANKS;
                 c->weight = 0;
                 c->certain = !w->any;
                 add_target(c, node);

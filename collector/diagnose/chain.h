@@ -22,6 +22,7 @@ enum chain_end {
         END_OUTSIDE, /* a machine that is no host of the run */
         END_RANKS,   /* another rank, or several */
         END_OTHERS,  /* as most: for others, and nothing says for whom */
+        END_PATH,    /* another rank, over a connection that loses what is sent: neither of them is why */
 };
 
 struct chain_step {
@@ -38,7 +39,7 @@ struct wait_chain {
         bool certain;      /* END_RANKS: one wait, for one rank */
         bool deserted;     /* nobody has the other end of the pipe that it reads */
         bool stuck, moved; /* the last thread, in the two captures */
-        double weight;     /* that this end holds the rank up; 0 of END_RANKS and END_OTHERS */
+        double weight;     /* that this end holds the rank up; 0 of END_RANKS, END_OTHERS, END_PATH */
         uint32_t outside;  /* string: the address, file system or command where it ends; 0: none */
         uint32_t ranks[CHAIN_RANKS_MAX]; /* nodes: ranks, and n_ranks + host for hosts that have none */
         uint32_t n_ranks;

@@ -10,6 +10,7 @@ void wait_graph_clear(struct wait_graph *g) {
         debts_clear(&g->debts);
         free(g->chains);
         free(g->nodes);
+        free(g->next);
         *g = WAIT_GRAPH_NULL;
 }
 
@@ -28,7 +29,7 @@ static bool may_spin(const struct wait_chain *c, enum alike alike) {
 }
 
 static double end_of_rank(const struct wait_chain *c, enum alike alike) {
-        if (c->end == END_RANKS || c->end == END_OTHERS)
+        if (c->end == END_RANKS || c->end == END_OTHERS || c->end == END_PATH)
                 return 0;
         if (may_spin(c, alike))
                 return weight_of(WEIGHT_SPINS);
@@ -41,6 +42,8 @@ static double end_of_rank(const struct wait_chain *c, enum alike alike) {
 
 /* What it passes on to nobody in particular. */
 static double likeness_of(const struct wait_chain *c, enum alike alike) {
+        if (c->end == END_PATH)
+                return 0;
         if (c->end == END_OTHERS)
                 return weight_of(WEIGHT_LIKE_MOST);
         if (may_spin(c, alike) || (c->end == END_UNKNOWN && is_vague(c->kind) && alike != ALIKE_ODD))
@@ -70,12 +73,19 @@ static bool looks_again(const struct wait_chain *c, bool owed, bool owes) {
                !owes;
 }
 
+/* It looks again and again where most do, and one of its connections does not carry: it is the path. */
+static void cut_who_spins(const struct wait_graph *g, struct wait_chain *c, uint32_t i, enum alike alike) {
+        if (may_spin(c, alike) && c->end == END_HERE && g->debts.ranks[i].cut)
+                c->end = END_PATH;
+}
+
 static void weigh_node(struct wait_graph *g, const struct evidence *e, uint32_t i, bool owes) {
         const struct wait_chain *c = &g->chains[i];
         struct graph_node *n = &g->nodes[i];
         size_t first = first_edge(&g->debts, i);
         bool owed = first < g->debts.n && g->debts.edges[first].from == i,
-             works = may_spin(c, e->ranks[i].alike) && owes && !owed; /* it does not wait for the others */
+             works = c->end != END_PATH && may_spin(c, e->ranks[i].alike) && owes &&
+                     !owed; /* it does not wait for the others */
         double stays = works ? 1 : 1 - likeness_of(c, e->ranks[i].alike);
 
         n->there = true;
@@ -86,67 +96,32 @@ static void weigh_node(struct wait_graph *g, const struct evidence *e, uint32_t 
                 stays *= 1 - (c->certain ? weight_of(WEIGHT_BLOCKED) : weight_of(WEIGHT_POLLS));
         for (size_t k = first; k < g->debts.n && g->debts.edges[k].from == i; k++)
                 stays *= 1 - g->debts.edges[k].weight;
-        n->leaves = (1 - n->end) * (1 - stays);
+        n->leaves = c->end == END_PATH ? 0 : (1 - n->end) * (1 - stays);
         if (c->end == END_RANKS && c->certain)
-                n->next = c->ranks[0];
+                g->next[i] = c->ranks[0];
         else if (g->debts.ranks[i].owes)
                 n->leaves *= 1 - weight_of(WEIGHT_OWES);
 }
 
 /* --- Waits for one alone ------------------------------------------------------------------------------ */
 
-static uint64_t step_of(const struct evidence *e, uint32_t node) {
-        const struct host_capture *c = node < e->n_ranks ? e->hosts[e->ranks[node].host].last : NULL;
+static int break_circle(struct wait_graph *g, const struct evidence *e, uint32_t first) {
+        uint32_t behind = STACK_NONE, i = first, least = first;
+        int r = circle_behind(e, &g->debts, g->next, first, &behind);
 
-        return c ? c->step : CAPTURE_STEP_NONE;
-}
-
-/* Of the ranks of a circle the one that is behind: by what it owes, the last step, a place of its own;
- * STACK_NONE: nobody tells. */
-static uint32_t find_behind(const struct wait_graph *g, const struct evidence *e, uint32_t first) {
-        uint32_t slow = STACK_NONE, debtor = STACK_NONE, other = STACK_NONE, i = first;
-        uint64_t least = CAPTURE_STEP_NONE;
-        int64_t most = 0, second = 0;
-        size_t at_least = 0, with_step = 0, others = 0, all = 0;
-
-        do {
-                int64_t owes = g->debts.ranks[i].owes_ms;
-                uint64_t step = step_of(e, i);
-                bool alike = i >= e->n_ranks || e->ranks[i].alike == ALIKE_MOST;
-
-                all++;
-                others += !alike;
-                other = alike ? other : i;
-                with_step += step != CAPTURE_STEP_NONE;
-                at_least = step < least ? 1 : at_least + (step == least);
-                slow = step < least ? i : slow;
-                least = MIN(least, step);
-                second = owes > most ? most : MAX(second, owes);
-                debtor = owes > most ? i : debtor;
-                most = MAX(most, owes);
-                i = g->nodes[i].next;
-        } while (i != first);
-        if (debtor != STACK_NONE && most > g->debts.margin_ms && most >= 3 * second)
-                return debtor;
-        if (at_least == 1 && with_step > 1)
-                return slow;
-        return others == 1 && all > 2 ? other : STACK_NONE;
-}
-
-static void break_circle(struct wait_graph *g, const struct evidence *e, uint32_t first) {
-        uint32_t behind = find_behind(g, e, first), i = first, least = first;
-
-        for (uint32_t k = g->nodes[first].next; k != first; k = g->nodes[k].next)
+        if (r < 0)
+                return r;
+        for (uint32_t k = g->next[first]; k != first; k = g->next[k])
                 least = MIN(least, k);
-        if (behind != STACK_NONE) {
+        if (r != CIRCLE_NOBODY) {
                 struct graph_node *n = &g->nodes[behind];
 
-                n->behind = true;
-                n->next = STACK_NONE;
+                n->behind = (enum circle_by) r;
+                g->next[behind] = STACK_NONE;
                 n->root = behind;
                 n->end = weight_of(WEIGHT_OWES);
                 n->leaves = 0;
-                return;
+                return 0;
         }
         do {
                 struct graph_node *n = &g->nodes[i];
@@ -154,30 +129,35 @@ static void break_circle(struct wait_graph *g, const struct evidence *e, uint32_
                 n->in_circle = true;
                 n->root = least;
                 n->leaves = 0;
-                i = n->next;
+                i = g->next[i];
         } while (i != first);
+        return 0;
 }
 
 /* Follows i to its root, and notes it in all that it passes. visited: 0 not yet, else in which walk. */
-static void find_root(struct wait_graph *g, const struct evidence *e, uint32_t i, uint32_t *visited) {
+static int find_root(struct wait_graph *g, const struct evidence *e, uint32_t i, uint32_t *visited) {
         uint32_t at = i, root;
 
-        while (g->nodes[at].root == STACK_NONE && g->nodes[at].next != STACK_NONE) {
+        while (g->nodes[at].root == STACK_NONE && g->next[at] != STACK_NONE) {
                 if (visited[at] == i + 1) {
-                        break_circle(g, e, at);
+                        int r = break_circle(g, e, at);
+
+                        if (r < 0)
+                                return r;
                         while (g->nodes[at].root == STACK_NONE) /* up to who ends it */
-                                at = g->nodes[at].next;
+                                at = g->next[at];
                         break;
                 }
                 visited[at] = i + 1;
-                at = g->nodes[at].next;
+                at = g->next[at];
         }
         root = g->nodes[at].root == STACK_NONE ? at : g->nodes[at].root;
-        for (at = i; g->nodes[at].root == STACK_NONE; at = g->nodes[at].next) {
+        for (at = i; g->nodes[at].root == STACK_NONE; at = g->next[at]) {
                 g->nodes[at].root = root;
-                if (g->nodes[at].next == STACK_NONE)
+                if (g->next[at] == STACK_NONE)
                         break;
         }
+        return 0;
 }
 
 /* --- Shares ------------------------------------------------------------------------------------------- */
@@ -292,27 +272,34 @@ int wait_graph_make(struct wait_graph *g, const struct evidence *e) {
         g->n = e->n_ranks + e->n_hosts;
         g->chains = calloc(e->n_ranks + 1, sizeof(*g->chains));
         g->nodes = calloc(g->n + 1, sizeof(*g->nodes));
+        g->next = calloc(g->n + 1, sizeof(*g->next));
         visited = calloc(g->n + 1, sizeof(*visited));
         owes = calloc(g->n + 1, sizeof(*owes));
-        if (!g->chains || !g->nodes || !visited || !owes)
+        if (!g->chains || !g->nodes || !g->next || !visited || !owes)
                 return -ENOMEM;
         for (size_t i = 0; i < g->debts.n; i++)
                 owes[g->debts.edges[i].to] = true;
         for (uint32_t i = 0; i < g->n; i++) {
-                g->nodes[i].next = g->nodes[i].root = STACK_NONE;
+                g->next[i] = g->nodes[i].root = STACK_NONE;
                 g->nodes[i].there = i >= e->n_ranks && e->hosts[i - e->n_ranks].n_ranks == 0;
         }
         for (uint32_t i = 0; i < e->n_ranks; i++) {
                 chain_follow(e, i, &g->chains[i]);
+                cut_who_spins(g, &g->chains[i], i, e->ranks[i].alike);
                 weigh_node(g, e, i, owes[i]);
         }
-        for (uint32_t i = 0; i < g->n; i++)
+        for (uint32_t i = 0; i < g->n && r == 0; i++)
                 if (g->nodes[i].root == STACK_NONE)
-                        find_root(g, e, i, visited);
+                        r = find_root(g, e, i, visited);
+        if (r < 0)
+                return r;
         for (uint32_t i = 0; i < g->n; i++) {
-                g->n_there += g->nodes[i].there;
-                g->n_waiting += i < e->n_ranks && (g->nodes[i].next != STACK_NONE || g->nodes[i].in_circle ||
-                                                   g->nodes[i].leaves >= 0.5);
+                struct graph_node *n = &g->nodes[i];
+
+                n->waits = i < e->n_ranks && (g->next[i] != STACK_NONE || n->in_circle || n->leaves >= 0.5 ||
+                                              g->chains[i].end == END_PATH);
+                g->n_there += n->there;
+                g->n_waiting += n->waits;
         }
         return spread_shares(g, e);
 }

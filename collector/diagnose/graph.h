@@ -7,26 +7,29 @@
  *
  * A thread that is blocked for one rank alone passes on all of its share. Else it goes, by their weights,
  * to those of whom the sockets say that they owe; and what a rank only shows by waiting as most do goes to
- * whoever waits least. Ranks in a circle of certain waits: who is a step behind ends it, if the sockets or
- * the steps tell; else all of them are its end.
+ * whoever waits least. A wait over a connection that loses what is sent ends at the path (paths.h).
+ *
+ * Ranks in a circle of certain waits: who is behind ends it (circle.h); where nobody tells, all of them are
+ * its end.
  */
 #include "chain.h"
-#include "owed.h"
+#include "circle.h"
 
 struct graph_node {
         double end;     /* that what it waits for itself is the end: 0 to 1 */
         double leaves;  /* how much of a share it passes on */
         double share;   /* of the blame of all, 0 to 1 */
-        uint32_t next;  /* the one for which it waits alone; STACK_NONE */
         uint32_t root;  /* where that leads: itself where it leads nowhere */
+        bool waits;     /* for other ranks */
         bool there;     /* false: a host that has ranks */
         bool in_circle; /* nobody tells who of these is behind */
-        bool behind;    /* it ends a circle */
+        enum circle_by behind; /* it ends a circle */
 };
 struct wait_graph {
         struct wait_chain *chains; /* of each rank */
         struct debts debts;
         struct graph_node *nodes; /* n_ranks, then n_hosts */
+        uint32_t *next;           /* of each node the one for which it waits alone; STACK_NONE */
         size_t n, n_there;
         size_t n_waiting; /* ranks that wait for other ranks */
         double most;      /* the greatest share */

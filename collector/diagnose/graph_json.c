@@ -56,7 +56,7 @@ static json_t *for_json(const struct diagnosis *d, uint32_t node) {
         const struct wait_chain *c = &d->graph.chains[node];
         json_t *list = json_array();
 
-        for (uint32_t i = 0; list && c->end == END_RANKS && i < c->n_ranks; i++)
+        for (uint32_t i = 0; list && i < c->n_ranks; i++)
                 if (json_array_append_new(list, name_json(d, c->ranks[i])) < 0) {
                         json_decref(list);
                         return NULL;
@@ -65,7 +65,8 @@ static json_t *for_json(const struct diagnosis *d, uint32_t node) {
 }
 
 static const char *end_name(enum chain_end end) {
-        static const char *const names[] = { "unknown", "here", "circle", "outside", "ranks", "others" };
+        static const char *const names[] = { "unknown", "here",   "circle", "outside",
+                                             "ranks",   "others", "path" };
 
         return names[end];
 }

@@ -145,6 +145,23 @@ static int64_t owed_on(const struct evidence *e, const struct debts *d, const st
         return (int64_t) s->sent_ms - (int64_t) s->received_ms;
 }
 
+/* Not only of the steps' connections: what is sent again and again keeps the times young. */
+static void find_cut(const struct evidence *e, struct debts *d) {
+        for (size_t i = 0; i < e->peers.n; i++) {
+                const struct peer_end *end = &e->peers.ends[i];
+                uint32_t rank, node;
+
+                if (!peer_end_lost(&e->peers, end))
+                        continue;
+                rank = evidence_rank(e, end->host, end->process);
+                node = chain_node(e, end);
+                if (rank != STACK_NONE)
+                        d->ranks[rank].cut = true;
+                if (node < e->n_ranks) /* STACK_NONE is the greatest */
+                        d->ranks[node].cut = true;
+        }
+}
+
 static int add_edges(const struct evidence *e, struct debts *d) {
         int r = 0;
 
@@ -196,6 +213,8 @@ int debts_survey(const struct evidence *e, struct debts *ret) {
         struct debts d = { .ranks = calloc(e->n_ranks + 1, sizeof(*d.ranks)) };
         int r = last && d.ranks ? find_silence(e, &d.silent_ms) : -ENOMEM;
 
+        if (r == 0)
+                find_cut(e, &d);
         if (r == 0 && d.silent_ms >= STANDS_MS) {
                 survey_ranks(e, &d, last);
                 find_alone(e, &d);

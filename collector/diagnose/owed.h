@@ -20,6 +20,7 @@ struct rank_debts {
         uint64_t unread;    /* bytes of others that lie here */
         uint32_t senders;   /* whose */
         bool known;         /* it has received and sent on connections of the steps */
+        bool cut;           /* one of its connections loses what is sent, in either direction */
         bool owes;          /* it alone received last, long after it last sent */
         int64_t owes_ms;    /* by how much; of who owes nothing 0 or less */
         uint32_t silent_ms; /* how long nothing has passed; UINT32_MAX: not known */

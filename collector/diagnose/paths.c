@@ -5,8 +5,6 @@
 
 #define PAIRS_OF_HOST 64u
 #define OWNERS_MAX 64u /* ends whose owner is looked for by the hosts' own addresses */
-#define RETRANSMITS_LOST 2u /* in a row: the first may be a tail that was dropped once */
-#define SILENT_MS 2000u /* by then an acknowledgement has come */
 #define DATAGRAM "no answer to a datagram" /* as agents say it: agent/base/links/unanswered.h */
 
 struct text {
@@ -92,18 +90,6 @@ static bool datagrams_tell(const struct evidence *e) {
         return !asked; /* agents that do not say it */
 }
 
-/* What is sent and not acknowledged again and again, or not taken though nothing lies unread at the other
- * end: neither of the two programs is why. */
-static bool is_lost(const struct evidence *e, const struct peer_end *end) {
-        const struct captured_socket *s = end->socket;
-        bool read = end->peer != PEER_NONE && e->peers.ends[end->peer].socket->unread == 0;
-
-        if (end->moved || end->peer_host == PEER_NONE || end->peer_host == end->host)
-                return false;
-        return s->unacknowledged > 0 && (s->retransmits >= RETRANSMITS_LOST ||
-                                         (read && s->sent_ms >= SILENT_MS && s->sent_ms != SOCKET_MS_NONE));
-}
-
 static struct text address_of(const struct evidence *e, uint32_t string) {
         const char *s = stack_table_text(&e->scene->table, string), *end;
 
@@ -119,7 +105,7 @@ static int gather_lost(const struct evidence *e, struct pairs *p) {
         for (size_t i = 0; i < e->peers.n && r == 0; i++) {
                 const struct peer_end *end = &e->peers.ends[i];
 
-                if (is_lost(e, end))
+                if (peer_end_lost(&e->peers, end))
                         r = add_pair(p, address_of(e, end->socket->local),
                                      address_of(e, end->socket->remote), end->host,
                                      end->peer_host, true);
@@ -261,6 +247,53 @@ static void rank_ends(struct paths *x) {
         }
 }
 
+static bool is_address(const struct evidence *e, uint32_t string, const struct path_end *end) {
+        return compare_texts(address_of(e, string), (struct text) { end->address, end->len }) == 0;
+}
+
+/* Whether data of a third host came to this end after the last that came of the other one. */
+static bool end_carries(const struct evidence *e, const struct path_end *end) {
+        uint32_t bad = SOCKET_MS_NONE, good = SOCKET_MS_NONE;
+
+        for (uint32_t i = e->peers.first[end->host]; i < e->peers.first[end->host + 1]; i++) {
+                const struct peer_end *p = &e->peers.ends[i];
+
+                if (p->peer_host == PEER_NONE || p->peer_host == end->host ||
+                    !is_address(e, p->socket->local, end))
+                        continue;
+                if (p->peer_host == end->other->host)
+                        bad = MIN(bad, p->socket->received_ms);
+                else
+                        good = MIN(good, p->socket->received_ms);
+        }
+        return bad != SOCKET_MS_NONE && good < bad;
+}
+
+/* Of what is bad between two hosts: the ends of one of them carry, those of the other do not. What carries
+ * misses nobody. */
+static bool find_sound(const struct evidence *e, struct paths *x) {
+        uint32_t sound = STACK_NONE, bad = STACK_NONE;
+        bool two = false;
+
+        for (size_t i = 0; i < x->n; i++) {
+                struct path_end *end = &x->ends[i];
+                uint32_t *host;
+
+                if (end->missing == 0)
+                        continue;
+                end->carries = end_carries(e, end);
+                host = end->carries ? &sound : &bad;
+                two |= *host != STACK_NONE && *host != end->host;
+                *host = end->host;
+        }
+        if (two || sound == STACK_NONE || bad == STACK_NONE || sound == bad)
+                return false;
+        for (size_t i = 0; i < x->n; i++)
+                x->ends[i].missing = x->ends[i].carries ? 0 : x->ends[i].missing;
+        rank_ends(x);
+        return true;
+}
+
 /* The one that misses most; NULL: there is none. */
 static const struct path_end *greatest_end(const struct paths *x) {
         for (size_t i = 0; i < x->n && x->most > 0; i++)
@@ -289,7 +322,8 @@ static bool between_two(const struct paths *x) {
         return b != STACK_NONE;
 }
 
-static enum paths_verdict judge_ends(const struct pairs *p, bool tcp_only, struct paths *x) {
+static enum paths_verdict judge_ends(const struct evidence *e, const struct pairs *p, bool tcp_only,
+                                     struct paths *x) {
         const struct path_end *end;
         size_t bad;
         double share;
@@ -299,11 +333,10 @@ static enum paths_verdict judge_ends(const struct pairs *p, bool tcp_only, struc
         end = greatest_end(x);
         if (!end || bad == 0)
                 return PATHS_NOTHING;
-        if (bad == 1)
-                return end->other->host != STACK_NONE && end->other->host != end->host ? PATHS_PAIR
-                                                                                       : PATHS_NOTHING;
-        if (between_two(x))
-                return PATHS_PAIR;
+        if (bad == 1 && (end->other->host == STACK_NONE || end->other->host == end->host))
+                return PATHS_NOTHING;
+        if (bad == 1 || between_two(x))
+                return find_sound(e, x) ? PATHS_LIKELY : PATHS_PAIR;
         share = (double) end->missing / (double) bad;
         if (x->n_most != 1 || share <= 0.5)
                 return PATHS_NOTHING;
@@ -339,11 +372,11 @@ int paths_survey(const struct evidence *e, struct paths *ret) {
                 qsort(p.items, p.n, sizeof(*p.items), compare_pairs);
                 make_ends(e, &p, &found);
                 find_outside(&p, &found);
-                found.verdict = judge_ends(&p, false, &found);
+                found.verdict = judge_ends(e, &p, false, &found);
                 if (found.verdict == PATHS_NOTHING) {
-                        found.verdict = judge_ends(&p, true, &found);
+                        found.verdict = judge_ends(e, &p, true, &found);
                         if (found.verdict == PATHS_NOTHING)
-                                found.verdict = judge_ends(&p, false, &found); /* hints */
+                                found.verdict = judge_ends(e, &p, false, &found); /* hints */
                 }
                 note_worst(&found);
         }

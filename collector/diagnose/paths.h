@@ -4,7 +4,8 @@
  * Which host's network does not carry: out of connections that get no answer, as both of their ends report
  * them in either capture (findings PATH_CHECK: subject is the peer's address, found begins with "from
  * ADDRESS,"). A connection has two ends and does not say which of them is cut off; the end that all of them
- * have in common is.
+ * have in common is. Where there is one such connection alone, an end that has since had data of other hosts
+ * at the same address is sound, and it is the other end.
  *
  * Where every connection is answered, those that lose packets (link_quote_of()) stand in their place.
  *
@@ -24,13 +25,14 @@ struct path_end {
         uint32_t host;    /* of the evidence; STACK_NONE: nobody says that it is his */
         uint32_t missing; /* how many others it has no answer from, or get none from it; without those
                              outside */
+        bool carries;     /* others' data came there after the last of a bad connection */
         bool outside;     /* no host's, and missed by several */
         const struct path_end *other; /* an end that it misses */
 };
 
 enum paths_verdict {
         PATHS_NOTHING, /* they tell nobody apart */
-        PATHS_LIKELY,  /* one end is in more than half of the bad pairs */
+        PATHS_LIKELY,  /* one end is in more than half of the bad pairs; or the other end carries */
         PATHS_CLEAR,   /* one end is in nearly all, and there are several */
         PATHS_PAIR,    /* there is one bad pair alone: either of its two ends, or what lies between */
         _PATHS_VERDICT_MAX,

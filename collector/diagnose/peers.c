@@ -9,6 +9,8 @@
 #define ENDS_MAX (1u << 22)
 #define CLOSED 7u /* TCP_CLOSE of net/tcp_states.h */
 #define LISTENS 10u
+#define RETRANSMITS_LOST 2u /* in a row: the first may be a tail that was dropped once */
+#define SILENT_MS 2000u     /* by then an acknowledgement has come */
 
 void peers_clear(struct peers *p) {
         free(p->ends);
@@ -251,4 +253,14 @@ const struct peer_end *peers_find(const struct peers *p, uint32_t host, uint64_t
                 if (p->ends[i].socket->inode == inode)
                         return &p->ends[i];
         return NULL;
+}
+
+bool peer_end_lost(const struct peers *p, const struct peer_end *end) {
+        const struct captured_socket *s = end->socket;
+        bool read = end->peer != PEER_NONE && p->ends[end->peer].socket->unread == 0;
+
+        if (end->moved || end->peer_host == PEER_NONE || end->peer_host == end->host)
+                return false;
+        return s->unacknowledged > 0 && (s->retransmits >= RETRANSMITS_LOST ||
+                                         (read && s->sent_ms >= SILENT_MS && s->sent_ms != SOCKET_MS_NONE));
 }

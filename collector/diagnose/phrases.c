@@ -114,13 +114,19 @@ static void put_subject(FILE *f, const struct diagnosis *d, const struct chain_s
                         command, command[0] ? "`)" : "");
 }
 
+static bool holds_it_itself(const struct chain_step *step) {
+        return step->wait && step->thread && step->wait->holder_tid == step->thread->tid;
+}
+
 static void put_end_of_chain(FILE *f, const struct diagnosis *d, const struct wait_chain *c) {
         if (c->deserted)
                 fputs(c->kind == WAIT_CHILD ? ", whose other end nobody has: a child of it has ended"
                                             : ", whose other end nobody has",
                       f);
         else if (c->end == END_CIRCLE)
-                fputs(": they wait for each other, a deadlock", f);
+                fputs(holds_it_itself(&c->steps[c->n - 1]) ? ": it waits for itself, a deadlock"
+                                                           : ": they wait for each other, a deadlock",
+                      f);
         else if (c->end == END_OUTSIDE && c->kind == WAIT_SOCKET)
                 fputs(", which is no host of the run", f);
         else if (c->end == END_OUTSIDE)
@@ -170,9 +176,7 @@ void phrase_chain(FILE *f, const struct diagnosis *d, uint32_t rank) {
 /* --- The others ------------------------------------------------------------------------------------ */
 
 static bool rank_waits(const struct diagnosis *d, uint32_t rank) {
-        const struct graph_node *n = &d->graph.nodes[rank];
-
-        return n->next != STACK_NONE || n->in_circle || n->leaves >= 0.5;
+        return d->graph.nodes[rank].waits;
 }
 
 /* How many of the hosts that are not odd wait with all of their ranks. word: in that; NULL: wherever. */

@@ -31,14 +31,17 @@ static void put_owes(FILE *f, const struct diagnosis *d, const struct suspect *s
 
         if (n->in_circle)
                 fputs("it is in a circle of hosts of which each waits for the next one's data; ", f);
+        else if (n->behind == CIRCLE_LATE)
+                fputs("it sent less than the others who wait for the same host, and stopped before them; ",
+                      f);
         else if (debts->owes_ms > d->graph.debts.margin_ms)
                 fprintf(f,
                         "it received data %.2f s after it last sent, and has sent nothing for %" PRIu32
                         " s; ",
                         (double) debts->owes_ms / 1000, debts->silent_ms / 1000);
-        else if (n->behind && d->evidence.ranks[s->rank].alike != ALIKE_MOST)
+        else if (n->behind == CIRCLE_PLACE)
                 fputs("it stands elsewhere than the others, and all wait for each other; ", f);
-        else if (n->behind)
+        else if (n->behind == CIRCLE_STEP)
                 fprintf(f,
                         "it is a step behind the others that wait for each other (its last is %" PRIu64
                         "); ",
@@ -153,6 +156,10 @@ static void put_quote(FILE *f, const struct diagnosis *d, const struct suspect *
 }
 
 static void put_reason(FILE *f, const struct diagnosis *d, const struct suspect *s, enum stall_kind kind) {
+        if (s->rank != STACK_NONE && kind == s->kind && d->graph.nodes[s->rank].behind) {
+                put_owes(f, d, s);
+                return;
+        }
         switch (kind) {
         case KIND_OWES:
                 put_owes(f, d, s);

@@ -62,7 +62,7 @@ static void test_all_stacks_equal(void) {
                 for (size_t i = 0; i < w.n_links; i++)
                         if (w.links[i].a == lost)
                                 w.links[i].a_sent += MS_STEP;
-                expect("a message that was left out", OUTCOME_NAMED, lost, KIND_OWES,
+                expect("a message that was left out", OUTCOME_NAMED, lost, WAIT_SOCKET,
                        "received data 0.60 s after it last sent");
         }
 }
@@ -73,7 +73,7 @@ static void test_a_circle(void) {
         expect("a circle", OUTCOME_NOBODY, STACK_NONE, 0, "wait for each other's data in a circle, [0-3]");
         w.hosts[1].step = 41;
         w.hosts[0].step = w.hosts[2].step = w.hosts[3].step = 42;
-        expect("a circle, and a step", OUTCOME_NAMED, 1, KIND_OWES, "worker 1");
+        expect("a circle, and a step", OUTCOME_NAMED, 1, WAIT_SOCKET, "worker 1");
 }
 
 /* Two that each wait for the other's message; the rest waits for them. */
@@ -91,7 +91,7 @@ static void test_two_receive_from_each_other(void) {
         expect("two, and nobody tells who", OUTCOME_NOBODY, STACK_NONE, 0, "in a circle, [1-2]");
         l->a_sent += MS_STEP; /* 1 has had 2's message, and did not answer */
         l->b_received += MS_STEP;
-        expect("two, one of which owes", OUTCOME_NAMED, 1, KIND_OWES, "worker 1");
+        expect("two, one of which owes", OUTCOME_NAMED, 1, WAIT_SOCKET, "worker 1");
 }
 
 /* Data from 1 to 2 are sent again and again: of a path between two it is not known which end. The next pair

@@ -45,6 +45,8 @@ struct world_link {
         uint32_t a, b;                                   /* hosts */
         uint32_t a_sent, a_received, b_sent, b_received; /* milliseconds ago */
         uint32_t a_unread, b_unread, a_unsent, a_unacknowledged, a_retransmits;
+        uint32_t b_unsent, b_unacknowledged, b_retransmits;
+        uint64_t a_bytes, b_bytes; /* that each has had of the other; 0: some number */
         bool proxied; /* each end sees another address than the other end has */
 };
 struct world {
@@ -138,6 +140,8 @@ static inline struct captured_wait *world_recv(struct world *w, uint32_t host, s
 
 static inline void world_socket(struct host_capture *c, struct stack_table *t, const struct world_link *l,
                                 size_t number, bool b) {
+        const uint64_t had[] = { l->a_bytes ? l->a_bytes : 7000000 + number,
+                                 l->b_bytes ? l->b_bytes : 3000000 + number };
         struct captured_socket s = {
                 .inode = link_inode(number, b),
                 .family = AF_INET,
@@ -147,11 +151,11 @@ static inline void world_socket(struct host_capture *c, struct stack_table *t, c
                 .sent_ms = b ? l->b_sent : l->a_sent,
                 .received_ms = b ? l->b_received : l->a_received,
                 .unread = b ? l->b_unread : l->a_unread,
-                .unsent = b ? 0 : l->a_unsent,
-                .unacknowledged = b ? 0 : l->a_unacknowledged,
-                .retransmits = (uint8_t) (b ? 0 : l->a_retransmits),
-                .bytes_acked = (b ? 7000000u : 3000000u) + number,
-                .bytes_received = (b ? 3000000u : 7000000u) + number,
+                .unsent = b ? l->b_unsent : l->a_unsent,
+                .unacknowledged = b ? l->b_unacknowledged : l->a_unacknowledged,
+                .retransmits = (uint8_t) (b ? l->b_retransmits : l->a_retransmits),
+                .bytes_acked = had[!b],
+                .bytes_received = had[b],
         };
         char ends[2][40];
 
