@@ -43,6 +43,7 @@ void answer_run(struct frame_peer *peer, const struct kept_run *kept, bool alrea
 int answer_owners(const struct device_owners *o, struct frame_peer *peer, struct problem *p) {
         Local__OwnersReply reply = LOCAL__OWNERS_REPLY__INIT;
         Local__Owner items[DEVICE_OWNERS_MAX], *list[DEVICE_OWNERS_MAX];
+        Local__PortOwner ports[PORT_OWNERS_MAX], *listening[PORT_OWNERS_MAX];
 
         if (o->error < 0)
                 return problem_set(p, o->error, "see: journalctl -u tpu-launchd", "%s", o->why);
@@ -57,6 +58,17 @@ int answer_owners(const struct device_owners *o, struct frame_peer *peer, struct
         }
         reply.owner = list;
         reply.n_owner = o->n;
+        for (size_t i = 0; i < o->n_ports; i++) {
+                local__port_owner__init(&ports[i]);
+                ports[i].port = o->ports[i].port;
+                ports[i].pid = o->ports[i].pid;
+                ports[i].uid = o->ports[i].uid;
+                ports[i].unit = wire_text(o->ports[i].unit);
+                ports[i].command = wire_text(o->ports[i].command);
+                listening[i] = &ports[i];
+        }
+        reply.port = listening;
+        reply.n_port = o->n_ports;
         reply.incomplete = o->incomplete;
         answer(peer, LOCAL__KIND__KIND_OWNERS_REPLY, &reply.base);
         return 0;

@@ -37,6 +37,7 @@ OK       tpu.nodes                                                      4 of 4 c
 OK       tpu.access                                                     4 of 4 nodes open to all users
 OK       owners              /dev/accel0, /dev/accel2 and 1 more        free
 OK       owners              /dev/accel1                                pid 812 tpu-run-train.service: python3 train.py
+OK       owners.port                                                    a run holds the chips
 OK       lockfile                                                       none
 
 Network
@@ -66,6 +67,7 @@ OK       clock.sync                                                     synchron
 OK       clock.offset                                                   -1.250 ms                                         wanted within 100 ms
 OK       thp                                                            [always] madvise never
 OK       limits.nofile                                                  100000 in a run
+OK       limits.ports                                                   32768-60999
 OK       cmdline                                                        intel_iommu=on,sm_on iommu=pt
 OK       tpu_logs                                                       0.0 GiB
 

@@ -28,6 +28,10 @@ class Outcome:
     def right(self):
         return self.verdict in RIGHT
 
+    def record(self):
+        return {"case": self.case.name, "verdict": self.verdict, "right": self.right, "by": self.named_by,
+                "seconds": round(self.seconds, 2), "remedy": self.remedy, "words": self.words}
+
 
 class Bench:
     """A slice of two hosts with a registry; what is wrong with h0 before any case is no finding."""

@@ -2,10 +2,11 @@
 """Cases that the checks were not written for, on booted hosts; prints a table of what named each and whether
 the remedy mended it (README.md, The cases). Needs root and the packages in build/debs.
 
-usage: cases.py [--quick] [--only NAME[,NAME…]]
+usage: cases.py [--quick] [--only NAME[,NAME…]] [--json FILE]
 """
 
 import argparse
+import json
 import os
 import sys
 from pathlib import Path
@@ -48,8 +49,16 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     p.add_argument("--quick", action="store_true", help="those of the gate")
     p.add_argument("--only", help="names, with commas between")
+    p.add_argument("--json", help="a line of JSON for each case is added to this file", metavar="FILE")
     arguments = p.parse_args()
-    outcomes = tried(chosen(arguments), lambda o: print(table([o])[1], flush=True))
+
+    def say(outcome):
+        print(table([outcome])[1], flush=True)
+        if arguments.json:
+            with open(arguments.json, "a") as out:
+                print(json.dumps(outcome.record()), file=out)
+
+    outcomes = tried(chosen(arguments), say)
     print("\n".join(table(outcomes)))
     sys.exit(0 if all(o.right for o in outcomes) else 1)
 

@@ -69,6 +69,44 @@ static void found(void) {
         ASSERT_TRUE(!strchr(o->owners[1].command, '\033') && !strchr(o->owners[1].command, '\xff'));
 }
 
+/* Listeners come first in the kernel's list; systemd keeps the socket that it hands on. */
+static void ports(void) {
+        static const char head[] = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when "
+                                   "retrnsmt   uid  timeout inode\n",
+                          of[] = "   0: %s 00000000:0000 %s 00000000:00000000 00:00000000 00000000  1000 "
+                                 "       0 %u 1 0000000000000000 100 0 0 10 0\n";
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        static struct owners_cache c;
+        const struct device_owners *o;
+        char text[1024];
+        size_t n = 0;
+
+        n += (size_t) snprintf(text + n, sizeof(text) - n, "%s", head);
+        n += (size_t) snprintf(text + n, sizeof(text) - n, of, "0100007F:211C", "0A", 77); /* 8476 */
+        n += (size_t) snprintf(text + n, sizeof(text) - n, of, "00000000:0016", "0A", 78);
+        n += (size_t) snprintf(text + n, sizeof(text) - n, of, "00000000:2117", "01", 79); /* connected */
+        scratch_write(&s, "proc/1/net/tcp", text);
+        n = (size_t) snprintf(text, sizeof(text), "%s", head);
+        (void) snprintf(text + n, sizeof(text) - n, of, "00000000000000000000000000000000:20EF", "0A", 80);
+        scratch_write(&s, "proc/1/net/tcp6", text); /* 8431 */
+        add_process(&s, 1, "0::/init.scope\n", "init", 5);
+        add_fd(&s, 1, 3, "socket:[77]");
+        add_process(&s, 20, "0::/system.slice/web.service\n", "web\0-p\0 8476", 11);
+        add_fd(&s, 20, 3, "socket:[77]");
+        add_fd(&s, 20, 4, "socket:[78]");
+        add_fd(&s, 20, 5, "socket:[79]");
+        o = look(&s, &c, 10);
+        ASSERT_EQ(o->n, 0); /* no chip */
+        ASSERT_EQ(o->n_ports, 2);
+        ASSERT_EQ(o->ports[0].port, 8476);
+        ASSERT_EQ(o->ports[0].pid, 20);
+        ASSERT_EQ(o->ports[0].uid, 1000);
+        ASSERT_STREQ(o->ports[0].unit, "web.service");
+        ASSERT_STREQ(o->ports[0].command, "web -p");
+        ASSERT_EQ(o->ports[1].port, 8431);
+        ASSERT_EQ(o->ports[1].pid, 0); /* of another network, or not seen */
+}
+
 /* Whoever asks how often: a second's worth of looking at most. */
 static void kept(void) {
         _cleanup_scratch_ struct scratch s = scratch_new();
@@ -122,4 +160,4 @@ static void real_proc(void) {
                 ASSERT_TRUE(o->owners[i].pid != (uint32_t) getpid());
 }
 
-TEST_MAIN(found, kept, bounds, real_proc)
+TEST_MAIN(found, ports, kept, bounds, real_proc)

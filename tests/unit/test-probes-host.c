@@ -180,6 +180,31 @@ static void limits(void) {
         ASSERT_EQ(verdict_of(s.path, "limits", &nothing, "limits.nofile", ""), VERDICT_UNKNOWN);
 }
 
+static void limits_of_ports(void) {
+        static const struct {
+                const char *range, *kept;
+                enum verdict verdict;
+        } cases[] = { { "32768\t60999\n", "\n", VERDICT_OK },
+                      { "1024\t65535\n", "\n", VERDICT_WARN },
+                      { "8400\t8440\n", "8431-8438\n", VERDICT_OK },
+                      { "1024\t65535\n", "80,8431-8438,8471,8476-8482\n", VERDICT_WARN },
+                      { "1024\t65535\n", "80,8431-8438,8471,8476-8483,9000\n", VERDICT_OK },
+                      { "all\n", "\n", VERDICT_UNKNOWN } };
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_collected_ struct collected got;
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                scratch_write(&s, "proc/sys/net/ipv4/ip_local_port_range", cases[i].range);
+                scratch_write(&s, "proc/sys/net/ipv4/ip_local_reserved_ports", cases[i].kept);
+                ASSERT_EQ(verdict_of(s.path, "limits", &nothing, "limits.ports", ""), cases[i].verdict);
+        }
+        /* What is reserved stays so. */
+        scratch_write(&s, "proc/sys/net/ipv4/ip_local_port_range", "1024 65535\n");
+        scratch_write(&s, "proc/sys/net/ipv4/ip_local_reserved_ports", "9000\n");
+        (void) probe(s.path, "limits", &nothing, &got);
+        ASSERT_HAS(find(&got, "limits.ports", "")->remedy, "reserved_ports=9000,8431-8438,8471,8476-8483 ");
+}
+
 static void cmdline(void) {
         _cleanup_scratch_ struct scratch s = scratch_new();
         static char huge[8192];
@@ -301,7 +326,7 @@ static void owners(void) {
         scratch_link(&s, "sys/bus/pci/devices/0000:00:01.0/iommu_group",
                      "../../../../kernel/iommu_groups/96");
         ASSERT_OK(probe(s.path, "owners", &with, &got));
-        ASSERT_EQ(got.findings.n, 1);
+        ASSERT_EQ(got.findings.n, 2); /* and that the ports of a run are free */
         ASSERT_STREQ(find(&got, "owners", "/dev/vfio/17")->found,
                      "pid 812 tpu-run-a.service: python3 train.py");
         ASSERT_HAS(find(&got, "owners", "/dev/vfio/17")->reason, "1 more");
@@ -310,6 +335,33 @@ static void owners(void) {
         ASSERT_HAS(find(&unknown, "owners", "")->reason, "Connection refused");
         scratch_write(&plain, "sys/bus/pci/devices/x", "");
         ASSERT_EQ(verdict_of(plain.path, "owners", &without, "owners", ""), VERDICT_OK);
+}
+
+/* Who has the chips may have the ports of a run. */
+static void owners_of_ports(void) {
+        static struct device_owners o = { .n_ports = 4,
+                                          .ports = { { .port = 8476, .pid = 20, .unit = "web.service",
+                                                       .command = "web -p" },
+                                                     { .port = 8476, .pid = 20, .unit = "web.service" },
+                                                     { .port = 8471, .pid = 21, .unit = "session-1.scope" },
+                                                     { .port = 8431, .uid = 7 } } };
+        const struct probe_context c = { .owners = &o };
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_collected_ struct collected got, held;
+
+        one_chip(&s);
+        ASSERT_OK(probe(s.path, "owners", &c, &got));
+        ASSERT_EQ(got.findings.n, 4); /* the chip, and three ports */
+        ASSERT_EQ(find(&got, "owners.port", "8476")->verdict, VERDICT_WARN);
+        ASSERT_STREQ(find(&got, "owners.port", "8476")->found, "pid 20 web.service: web -p");
+        ASSERT_HAS(find(&got, "owners.port", "8476")->remedy, "sudo systemctl stop web.service");
+        ASSERT_STREQ(find(&got, "owners.port", "8471")->remedy, "sudo kill 21");
+        ASSERT_HAS(find(&got, "owners.port", "8431")->remedy, "sport = :8431");
+        o.n = 1;
+        o.owners[0] = (struct device_owner){ .device = "/dev/vfio/17", .pid = 7 };
+        ASSERT_OK(probe(s.path, "owners", &c, &held));
+        ASSERT_EQ(find(&held, "owners.port", "")->verdict, VERDICT_OK);
+        ASSERT_EQ(held.findings.n, 2);
 }
 
 static void access_to_nodes(void) {
@@ -381,5 +433,6 @@ static void fingerprint_huge(void) {
 }
 
 TEST_MAIN(good, thp,
-          clock_state, disk, disk_shared, disk_others, limits, cmdline, proxy, tcmalloc, tpu_logs,
-          lockfile, owners, access_to_nodes, machines, fingerprint, fingerprint_huge)
+          clock_state, disk, disk_shared, disk_others, limits, limits_of_ports, cmdline, proxy, tcmalloc,
+          tpu_logs, lockfile, owners, owners_of_ports, access_to_nodes, machines, fingerprint,
+          fingerprint_huge)

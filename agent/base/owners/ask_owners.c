@@ -25,6 +25,16 @@ static void take_reply(const Local__OwnersReply *reply, struct device_owners *re
                 (void) snprintf(out->command, sizeof(out->command), "%s", in->command);
         }
         ret->incomplete |= reply->n_owner > DEVICE_OWNERS_MAX;
+        for (size_t i = 0; i < reply->n_port && ret->n_ports < PORT_OWNERS_MAX; i++) {
+                const Local__PortOwner *in = reply->port[i];
+                struct port_owner *out = &ret->ports[ret->n_ports++];
+
+                out->port = (uint16_t) in->port;
+                out->pid = in->pid;
+                out->uid = in->uid;
+                (void) snprintf(out->unit, sizeof(out->unit), "%s", in->unit);
+                (void) snprintf(out->command, sizeof(out->command), "%s", in->command);
+        }
 }
 
 static void take_frame(const struct frame *f, struct device_owners *ret) {

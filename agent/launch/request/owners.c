@@ -121,6 +121,19 @@ static void add_owner(struct look *l, const char *device) {
         read_command(l->h, l->pid, w->command, sizeof(w->command));
 }
 
+/* The first of a socket's processes; systemd keeps those that it hands on. */
+static void add_listener(struct look *l, uint64_t inode) {
+        for (size_t i = 0; i < l->out->n_ports; i++) {
+                struct port_owner *p = &l->out->ports[i];
+
+                if (p->inode != inode || p->pid > 1)
+                        continue;
+                p->pid = (uint32_t) strtoul(l->pid, NULL, 10);
+                read_unit(l->h, l->pid, p->unit, sizeof(p->unit));
+                read_command(l->h, l->pid, p->command, sizeof(p->command));
+        }
+}
+
 /* One system call a file: a host has tens of thousands open. */
 static void look_into_process(struct look *l) {
         _cleanup_closedir_ DIR *d = fdopendir(l->dir_fd);
@@ -146,6 +159,8 @@ static void look_into_process(struct look *l) {
                 target[n] = '\0';
                 if (is_tpu_node(l->h, target))
                         add_owner(l, target);
+                else if (startswith(target, "socket:["))
+                        add_listener(l, strtoull(target + strlen("socket:["), NULL, 10));
         }
 }
 
@@ -164,6 +179,36 @@ static int visit_process(struct look *l, const char *name) {
         l->pid = name;
         look_into_process(l);
         return l->fds > OWNERS_FDS_MAX;
+}
+
+#define TCP_LISTENS 0x0a /* include/net/tcp_states.h */
+
+/* Of the host's own network, in which this process is not. Listeners are the first lines (Linux,
+ * net/ipv4/tcp_ipv4.c). */
+static void find_listeners(struct look *l, const char *path) {
+        _cleanup_fclose_ FILE *f = NULL;
+        char line[320];
+        int fd = host_open_file(l->h, path, O_RDONLY);
+
+        f = fd < 0 ? NULL : fdopen(fd, "r");
+        if (!f) {
+                (void) close_fd(fd);
+                return; /* no IPv6, say */
+        }
+        while (fgets(line, sizeof(line), f) && l->out->n_ports < PORT_OWNERS_MAX) {
+                unsigned port, state, uid;
+                uint64_t inode;
+
+                if (sscanf(line, " %*u: %*[0-9A-F]:%x %*[0-9A-F:] %x %*s %*s %*s %u %*u %" SCNu64, &port,
+                           &state, &uid, &inode) != 4)
+                        continue; /* the heading */
+                if (state != TCP_LISTENS)
+                        return;
+                if (port_is_of_runs(port))
+                        l->out->ports[l->out->n_ports++] = (struct port_owner){ .port = (uint16_t) port,
+                                                                                 .uid = uid,
+                                                                                 .inode = inode };
+        }
 }
 
 /* As many as there are: whoever makes thousands hides nobody. */
@@ -196,6 +241,8 @@ const struct device_owners *owners_get(const struct host *h, struct owners_cache
         if (c->taken != 0 && now >= c->taken && now - c->taken < OWNERS_KEEP)
                 return &c->owners;
         c->owners = (struct device_owners){ 0 };
+        find_listeners(&l, "/proc/1/net/tcp");
+        find_listeners(&l, "/proc/1/net/tcp6");
         r = visit_all(&l);
         if (r < 0) {
                 c->owners = (struct device_owners){ .error = r };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Who has a TPU's device node open: the links in /proc/PID/fd of every process (as tpu-info does it:
- * ^/dev/(accel|vfio/)N$), with unit and command. Answered to anyone: the answer names no file but a device
- * and no argument but a program's first.
+ * Who has a TPU's device node open, or listens on a port that a run binds: the links in /proc/PID/fd of all
+ * processes (as tpu-info does it: ^/dev/(accel|vfio)/N$), with unit and command. Answered to anyone: the
+ * answer names no file but a device and no argument but a program's first.
  */
 #include "device_owners.h"
 #include "host.h"
