@@ -306,6 +306,12 @@ class Agent(Case):
         event = wait_until(lambda: h.events("tpu.runtime.error"), 60, "the event")
         self.assertEqual({e["body"]["kind"]: (e["body"]["type"], e["body"]["port"]) for e in event},
                          {"megascale": ("HANG_DETECTED", s.ports[0]), "slice": ("test", s.ports[0])})
+        answer = json.loads(h.call("/v1/chips")[2])
+        self.assertEqual((answer["error"], [c["chip"] for c in answer["chips"]]),
+                         ("HANG_DETECTED", ["0", "1", "2", "3"]))
+        self.assertEqual({c["port"] for c in answer["chips"]}, {s.ports[0]})
+        self.assertEqual([c["hbm_used_bytes"] for c in answer["chips"]], [17179869184 + c for c in range(4)])
+        self.assertAlmostEqual(answer["chips"][3]["duty_cycle"], 0.975)
         text = h.call("/metrics")[2].decode()
         families = {f.name: f for f in text_string_to_metric_families(text)}
         self.assertEqual(families["tpu_megascale_tcp_min_rtt_seconds"].type, "histogram")
@@ -316,6 +322,7 @@ class Agent(Case):
         s.stop()
         wait_until(lambda: "tpu_duty_cycle" not in h.call("/metrics")[2].decode(), 60,
                    "what is gone is not shown any more")
+        self.assertEqual(json.loads(h.call("/v1/chips")[2])["chips"], [])
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#include "calls.h"
+#include "chip_table.h"
 #include "init_args.h"
 #include "log.h"
 #include "utf8.h"
@@ -14,6 +16,7 @@ struct libtpu_state {
         struct bus *bus;
         struct libtpu_client *client; /* NULL: no port is to be asked */
         struct libtpu_reading reading;
+        struct chip_table chips;
         uint16_t ports[LIBTPU_PORTS_MAX];
         size_t n_ports;
         unsigned source; /* the first of one for each metric of each port */
@@ -89,6 +92,7 @@ static void on_point(unsigned port, enum libtpu_metric id, const struct libtpu_p
         }
         bus_take_sample(l->bus, source_of(l, port, id), l->rounds[port][id] + 1, &m,
                           p->start_real ? p->start_real : l->bus->started_real);
+        chip_table_take(&l->chips, port, id, p);
         if (e >= 0 && is_set(&p->sample))
                 report_error(l, port, e, p);
 }
@@ -113,6 +117,7 @@ static void forget_port(struct libtpu_state *l, unsigned port) {
                         l->rounds[port][id] = 0;
                 }
         memset(l->errors[port], 0, sizeof(l->errors[port]));
+        chip_table_forget(&l->chips, port);
 }
 
 /* A process that ends is no trouble; one that does not answer is logged once. */
@@ -177,6 +182,27 @@ static int make_client(struct libtpu_state *l) {
                      : 0;
 }
 
+/* --- GET /v1/chips ----------------------------------------------------------------------------------- */
+
+static int get_chips(void *self, const struct http_request *r, struct http_reply *ret) {
+        const struct libtpu_state *l = self;
+        const struct libtpu_reading *last = &l->reading;
+        const struct host *h = l->bus->host;
+
+        (void) r;
+        return answer_json(ret, 200,
+                           json_pack("{s:o, s:s, s:s, s:o}", "looked",
+                                     answer_boot_instant(last->at, host_now(h), host_now_real(h)), "run",
+                                     host_runs_only(l->bus->runs), "error",
+                                     last->error ? last->error_type : "", "chips",
+                                     chip_table_to_json(&l->chips, l->ports)));
+}
+
+static const struct part_route libtpu_routes[] = {
+        { ROUTE("GET", "/v1/chips"), .call = get_chips },
+        PART_ROUTES_END,
+};
+
 /* --- The part ---------------------------------------------------------------------------------------- */
 
 static int start_libtpu(void *self) {
@@ -205,6 +231,7 @@ static void stop_libtpu(void *self) {
 const struct part libtpu_part = {
         .name = "libtpu",
         .size = sizeof(struct libtpu_state),
+        .routes = libtpu_routes,
         .start = start_libtpu,
         .hear = hear_libtpu,
         .tick = tick_libtpu,

@@ -2,8 +2,8 @@
 #pragma once
 /*
  * The part that asks libtpu about this host's chips on its local ports, in the tick: samples tpu.* of
- * docs/metrics.md, the event tpu.runtime.error, a reading for the part that judges runs, and the state of
- * the cores for captures.
+ * docs/metrics.md, the event tpu.runtime.error, a reading for the part that judges runs, the state of the
+ * cores for captures, and GET /v1/chips.
  */
 #include "libtpu_client.h"
 #include "part.h"
