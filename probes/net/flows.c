@@ -298,7 +298,7 @@ int flows_take(struct flows *f, const struct tcp_connection *s,
                 now.windows = (uint8_t) MIN(mark->windows + 1u, 8u);
         }
         *mark = now;
-        return 0;
+        return 1;
 }
 
 /* --- One dump ------------------------------------------------------------------------------------------ */

@@ -167,9 +167,9 @@ void flows_since(struct flows *f, usec_t at);
 void flows_pause(struct flows *f);
 
 /*
- * One dump: begin, each socket, end. place is asked once for each socket that is new; -ENOMEM, -ENOSPC: the
- * socket is left out and counted. After flows_end() the links say what was. complete: the kernel listed all,
- * so that those that it did not list are closed.
+ * One dump: begin, each socket, end. place is asked once for each socket that is new. 1: it belongs to a
+ * link; 0: it is nobody's; -ENOMEM, -ENOSPC: the socket is left out and counted. After flows_end() the links
+ * say what was. complete: the kernel listed all, so that those that it did not list are closed.
  */
 void flows_begin(struct flows *f, usec_t now);
 int flows_take(struct flows *f, const struct tcp_connection *s,

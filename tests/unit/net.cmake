@@ -1,4 +1,5 @@
 unit_test(flow-events KNOWS base metrics net LIBRARIES m)
+unit_test(tcp-watched KNOWS base links LIBRARIES PkgConfig::NL)
 unit_test(flows KNOWS base metrics net LIBRARIES m)
 unit_test(debts KNOWS base metrics net debts LIBRARIES m)
 unit_test(own-part KNOWS base metrics net pace LIBRARIES m)

@@ -392,7 +392,8 @@ static void see_blocked(struct world *w, uint32_t rank, struct world_thread *t, 
         static char stacks[RANKS_MAX][128];
 
         (void) snprintf(stacks[rank], sizeof(stacks[rank]),
-                        "program.py:5 step | program.py:%" PRIu32 " %s | wire.py:7 %s", m->struck ? 99 : d->line, m->program.role, verb == SENDS ? "put" : "take");
+                        "program.py:5 step | program.py:%" PRIu32 " %s | wire.py:7 %s",
+                        m->struck ? 99 : d->line, m->program.role, verb == SENDS ? "put" : "take");
         t->stack = plain ? "loop.py:40 swap" : stacks[rank];
         if (form == 1 && verb != SENDS)
                 for (uint32_t i = 0; i < run.n; i++) { /* it watches all of its connections */

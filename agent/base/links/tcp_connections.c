@@ -72,7 +72,8 @@ static int take_message(struct nlmsghdr *h, void *userdata) {
         struct tcp_connection c = { 0 };
         const struct inet_diag_msg *m;
 
-        if (h->nlmsg_type != SOCK_DIAG_BY_FAMILY || !nlmsg_valid_hdr(h, sizeof(*m)) ||
+        if ((h->nlmsg_type != SOCK_DIAG_BY_FAMILY && h->nlmsg_type != TCPDIAG_GETSOCK) ||
+            !nlmsg_valid_hdr(h, sizeof(*m)) ||
             nlmsg_parse(h, sizeof(*m), a, INET_DIAG_MAX, NULL) < 0)
                 return -EBADMSG;
         m = nlmsg_data(h);
@@ -104,39 +105,31 @@ static int read_recorded(const struct host *h, const struct tcp_query *query, tc
 
 int tcp_connections_read(const struct host *h, const struct tcp_query *query, tcp_connection_func take,
                          void *userdata) {
-        static const uint8_t families[] = { AF_INET, AF_INET6 };
+        const struct inet_diag_req head = { .idiag_ext = extensions_of(query),
+                                            .idiag_states = query->states };
+        const struct dump_request request = { .protocol = NETLINK_SOCK_DIAG,
+                                              .type = TCPDIAG_GETSOCK,
+                                              .head = &head,
+                                              .head_size = sizeof(head),
+                                              .max = query->max };
         struct taker t = { take, userdata };
-        int r = 0;
 
         if (!h->real_root)
                 return read_recorded(h, query, take, userdata);
-        for (size_t i = 0; i < ELEMENTSOF(families) && r == 0; i++) {
-                const struct inet_diag_req_v2 head = { .sdiag_family = families[i],
-                                                       .sdiag_protocol = IPPROTO_TCP,
-                                                       .idiag_ext = extensions_of(query),
-                                                       .idiag_states = query->states };
-                const struct dump_request request = { .protocol = NETLINK_SOCK_DIAG,
-                                                      .type = SOCK_DIAG_BY_FAMILY,
-                                                      .head = &head,
-                                                      .head_size = sizeof(head),
-                                                      .max = query->max };
-
-                r = dump_each(&request, take_message, &t);
-        }
-        return r;
+        return dump_each(&request, take_message, &t);
 }
 
 static int take_answer(struct nlmsghdr *h, void *userdata) {
         int r = take_message(h, userdata);
 
-        return r < 0 ? r : 1;
+        return r < 0 ? r : 1; /* the one there is */
 }
 
-int tcp_connection_ask(struct nl_sock *kernel, const struct tcp_connection *c, tcp_connection_func take,
-                       void *userdata) {
+int tcp_connection_ask(struct nl_sock *kernel, const struct tcp_connection *c,
+                       const struct tcp_query *query, tcp_connection_func take, void *userdata) {
         struct inet_diag_req_v2 head = { .sdiag_family = (uint8_t) c->family,
                                          .sdiag_protocol = IPPROTO_TCP,
-                                         .idiag_ext = 1 << (INET_DIAG_INFO - 1),
+                                         .idiag_ext = extensions_of(query),
                                          .idiag_states = TCP_ESTABLISHED_BIT,
                                          .id = { .idiag_sport = htons(c->local_port),
                                                  .idiag_dport = htons(c->peer_port),

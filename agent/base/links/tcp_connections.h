@@ -38,7 +38,7 @@ void tcp_connection_unmap(struct tcp_connection *c);
 struct tcp_query {
         uint32_t states; /* bits of tcp_states.h */
         bool with_info, with_memory;
-        /* bytes of each family's answer; -E2BIG past it. With info one connection takes about 350 */
+        /* bytes of the answer; -E2BIG past it. With info one connection takes about 350 */
         size_t max;
 };
 
@@ -50,7 +50,8 @@ void tcp_connection_info(const struct tcp_connection *c, void *ret, size_t size)
 typedef int (*tcp_connection_func)(const struct tcp_connection *c, void *userdata);
 
 /*
- * Calls take with each connection, those of IPv4 first. With a root other than "/" they are those of the
+ * Calls take with each connection, of IPv4 and IPv6 in one dump: the older form of the question has both,
+ * the newer one would walk the table once for each. With a root other than "/" they are those of the
  * dump TCP_CONNECTIONS_DUMP of that root. After an error some may have been given. -ENODATA: this root has
  * no dump; -ENOENT: a kernel without sock_diag; -E2BIG: more than query->max; -EBADMSG: malformed; -EINTR,
  * -EAGAIN: to be read again, which only the caller can, who knows what it has summed up; -ENOMEM.
@@ -58,11 +59,12 @@ typedef int (*tcp_connection_func)(const struct tcp_connection *c, void *userdat
 int tcp_connections_read(const struct host *h, const struct tcp_query *query, tcp_connection_func take,
                          void *userdata);
 /*
- * One connection as it is now, with info, by the addresses and ports of c: a hundredth of what a dump costs,
- * which walks the kernel's whole table. kernel: netlink_open(NETLINK_SOCK_DIAG). -ENOENT: it is closed.
+ * One connection as it is now, in whatever state, by the addresses and ports of c: a hundredth of what a
+ * dump costs, which walks the kernel's whole table. kernel: netlink_open(NETLINK_SOCK_DIAG). -ENOENT,
+ * -ESTALE: it is closed.
  */
 struct nl_sock;
-int tcp_connection_ask(struct nl_sock *kernel, const struct tcp_connection *c, tcp_connection_func take,
-                       void *userdata);
+int tcp_connection_ask(struct nl_sock *kernel, const struct tcp_connection *c,
+                       const struct tcp_query *query, tcp_connection_func take, void *userdata);
 /* Pure: the same of the bytes of a dump. */
 int tcp_connections_parse(const void *data, size_t len, tcp_connection_func take, void *userdata);

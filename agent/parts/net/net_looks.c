@@ -104,6 +104,7 @@ static bool owes_all(const struct flow_debts *d) {
 
 static void look_once(struct net_looks *k, uint8_t run) {
         struct look l = { .flows = &k->net->flows, .run = run };
+        static const struct tcp_query query = { .with_info = true };
         struct looked_run *r = &k->runs[run];
         clock_t began = clock();
 
@@ -111,7 +112,7 @@ static void look_once(struct net_looks *k, uint8_t run) {
         flow_debts_begin(&l.debts, FLOW_DEBTS_NOW, r->step_msec, r->step_msec);
         l.debts.same = FLOW_DEBTS_SAME_NOW;
         for (size_t i = 0; i < r->n_sockets; i++) /* one that is closed says nothing */
-                (void) tcp_connection_ask(k->kernel, &r->sockets[i].socket, take_socket, &l);
+                (void) tcp_connection_ask(k->kernel, &r->sockets[i].socket, &query, take_socket, &l);
         flow_debts_end(&l.debts);
         r->looks++;
         r->owed += owes_all(&l.debts);

@@ -108,8 +108,8 @@ static void look_at_sockets(struct net_state *n, usec_t now) {
         int r;
 
         flows_begin(&n->flows, now);
-        r = tcp_connections_read(n->bus->host, &query, take_connection, n);
-        flows_end(&n->flows, r >= 0);
+        r = tcp_watched_read(n->sockets, n->bus->host, &query, now, take_connection, n);
+        flows_end(&n->flows, r > 0);
         if (r < 0 && !n->failed)
                 (void) log_warning_errno(
                         r, "the TCP connections of this host cannot be looked at, the network of runs is "
@@ -138,6 +138,7 @@ static void switch_on(struct net_state *n, bool on) {
                 begin_counting(n);
         if (!on && n->on) {
                 flows_pause(&n->flows);
+                tcp_watched_forget(n->sockets);
                 n->bad = 0;
         }
         n->on = on;
@@ -200,12 +201,15 @@ static int start_net(void *self) {
                 r = net_places_new(n->bus, &n->flows, &n->places);
         if (r >= 0)
                 r = net_looks_new(n, &n->looks);
+        if (r >= 0)
+                r = tcp_watched_new(&n->sockets);
         return r < 0 ? log_error_errno(r, "the network of runs cannot be watched: %m") : 0;
 }
 
 static void stop_net(void *self) {
         struct net_state *n = self;
 
+        n->sockets = tcp_watched_free(n->sockets);
         n->looks = net_looks_free(n->looks);
         n->places = net_places_free(n->places);
         flows_clear(&n->flows);

@@ -3,10 +3,11 @@
 /* What the files of the part "net" share (net_part.h). */
 #include "flows.h"
 #include "net_part.h"
+#include "tcp_watched.h"
 
 struct suspicion;
 
-#define NET_DUMP_MAX ((size_t) 64 * 1024 * 1024) /* each family's; nothing of it is kept */
+#define NET_DUMP_MAX ((size_t) 64 * 1024 * 1024) /* nothing of it is kept */
 
 struct net_drop_seen {
         uint32_t reason;
@@ -19,6 +20,7 @@ struct net_state {
         struct flows flows;
         struct net_places *places; /* net_places.c */
         struct net_looks *looks;   /* net_looks.c */
+        struct tcp_watched *sockets;
         usec_t settled;            /* boot clock: when names and routes were asked last for all */
         usec_t since_real;         /* when the first run that is here was seen */
         size_t bad;                /* links, as reported last */
