@@ -48,9 +48,9 @@ int verb_identity(const struct ctl *c, int argc, char *argv[]) {
                 .synopsis = "[--json]",
                 .defs = defs,
                 .n_defs = ELEMENTSOF(defs),
-                .summary = "Shows who this host is: slice, worker, peers and chips, each with where it "
-                           "comes from, and what of it does not\n"
-                           "fit together. --config FILE stands for identity.conf. Exit code as of a check."
+                .summary = "Shows slice, worker, peers and chips of this host, the source of each, and "
+                           "what contradicts what.\n"
+                           "--config FILE stands for identity.conf. Exit code as of a check."
         };
         struct words w;
         int r;

@@ -70,7 +70,7 @@ static int screen_slices(json_t *answer, usec_t now, FILE *out) {
 
 /* --- Stalls -------------------------------------------------------------------------------------------- */
 
-#define STALLS_SUMMARY "stalls: what hosts were asked for their stacks about, and whom the verdicts name"
+#define STALLS_SUMMARY "stalls: whether each run went on, and the host that the verdict names"
 
 static int screen_stalls(json_t *answer, usec_t now, FILE *out) {
         static const struct column columns[] = {

@@ -223,8 +223,8 @@ int verb_net(const struct ctl *c, int argc, char *argv[]) {
                              .synopsis = "[--peer PEER] [--watch] [--json]",
                              .defs = defs,
                              .n_defs = ELEMENTSOF(defs),
-                             .summary = "What the TCP connections of this host's runs went through, by peer "
-                                        "and NIC, the worst first. "
+                             .summary = "Shows losses and round trips of the TCP connections of this host's "
+                                        "runs, by peer and NIC, the worst first. "
                                         "Exit code: 0 no bad path; 1 one is bad; 3 no run, or no answer." };
         char path[512] = "/v1/net";
         struct words w;

@@ -149,8 +149,9 @@ static int verb(const struct ctl *c, int argc, char *argv[], struct options *o, 
 
 int verb_sched(const struct ctl *c, int argc, char *argv[]) {
         struct options o = { .program = "tpuctl sched",
-                             .summary = "What a run of this host waits for beside its work: a CPU, state D, "
-                                        "softirqs; its moves between CPUs. Without RUN: the only one." };
+                             .summary = "Shows how long a run of this host waits for CPUs, in state D and "
+                                        "for softirqs, and how it moves between CPUs. "
+                                        "Without RUN: the only one." };
 
         return verb(c, argc, argv, &o, "/v1/sched", screen_sched);
 }
@@ -158,8 +159,8 @@ int verb_sched(const struct ctl *c, int argc, char *argv[]) {
 int verb_io(const struct ctl *c, int argc, char *argv[]) {
         struct options o = { .program = "tpuctl io",
                              .summary =
-                                     "What a run of this host waits for of its storage: disks, page cache, "
-                                     "memory, network file systems. Without RUN: the only one." };
+                                     "Shows how long a run of this host waits for storage: disks, page "
+                                     "cache, memory, network file systems. Without RUN: the only one." };
 
         return verb(c, argc, argv, &o, "/v1/io", screen_io);
 }

@@ -178,9 +178,9 @@ int verb_uplink(const struct ctl *c, int argc, char *argv[]) {
                 .synopsis = "[--json] | --drain [SPAN]",
                 .defs = defs,
                 .n_defs = ELEMENTSOF(defs),
-                .summary = "What waits on this host, what was sent and lost, and what the endpoints "
-                           "say. Exit code: 0 delivering, or drained; 1 the spool cannot be written; "
-                           "2 no endpoint takes a class, or not drained in time; 3 no answer."
+                .summary = "Shows the records that wait on this host, were sent or lost, and what each "
+                           "endpoint answered. Exit code: 0 delivering, or drained; 1 the spool cannot "
+                           "be written; 2 no endpoint takes a class, or not drained in time; 3 no answer."
         };
         usec_t span = 30 * USEC_PER_SEC;
         struct problem problem;
