@@ -194,16 +194,18 @@ class Forwarder:
 class Prometheus(Case):
     """Debian's Prometheus scrapes both programs; its own API says what it understood."""
 
-    def start(self, targets):
+    def start(self, targets, relabel=None, **more):
+        """targets: {job: port}; relabel: {job: its relabel_configs}; more: of its configuration."""
         folder = Path(tempfile.mkdtemp(prefix="prometheus-test-"))
         self.addCleanup(shutil.rmtree, folder, True)
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
             port = s.getsockname()[1]
-        jobs = [{"job_name": name, "static_configs": [{"targets": [f"127.0.0.1:{p}"]}]} for name,
-                p in targets.items()]
-        (folder / "p.yml").write_text(json.dumps({"global": {"scrape_interval": "1s"},
-                                                  "scrape_configs": jobs}))
+        jobs = [{"job_name": name, "static_configs": [{"targets": [f"127.0.0.1:{p}"]}],
+                 "relabel_configs": (relabel or {}).get(name, [])} for name, p in targets.items()]
+        (folder / "p.yml").write_text(json.dumps({"global": {"scrape_interval": "1s",
+                                                             "evaluation_interval": "1s"},
+                                                  "scrape_configs": jobs, **more}))
         with open(folder / "log", "wb") as log:
             process = subprocess.Popen(["prometheus", f"--config.file={folder}/p.yml",
                                         f"--storage.tsdb.path={folder}/data",
