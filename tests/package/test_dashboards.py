@@ -80,7 +80,8 @@ class Form(unittest.TestCase):
                 pathlib.Path(folder, "boards.ts").write_text(text)
                 return subprocess.run(
                     ["node", modules / "typescript/bin/tsc", "--noEmit", "--skipLibCheck", "--strict",
-                     "--target", "esnext", "--module", "esnext", "--moduleResolution", "bundler", "boards.ts"],
+                     "--target", "esnext", "--module", "esnext", "--moduleResolution", "bundler",
+                     "boards.ts"],
                     cwd=folder, capture_output=True, text=True, timeout=300, check=False)
 
             done = check(BOARDS)

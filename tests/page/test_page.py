@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""The page of a real tpu-collectord in a browser: what a person sees of a run that stalls, on a desktop and on
-a phone, light and dark, by keyboard alone. BUILD_DIR names the build; SHOTS where pictures go;
-FULL=1 PICTURES=1 makes those of README.md again."""
+"""The page of a real tpu-collectord in a browser: what a person sees of a run that stalls, on a desktop and
+on a phone, light and dark, by keyboard alone. BUILD_DIR names the build; SHOTS where pictures go;
+FULL=1 PICTURES=1 makes those of page.md again."""
 
 import os
 import pathlib
