@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """contrib/monitoring/grafana: the query of every panel is asked of a Prometheus that scraped a real agent
 with a run, and a collector, by the rules of contrib/monitoring; each must give data. So must the expressions
-of docs/metrics.md. Chips and the machine are stand-ins. Nothing here renders Grafana: its own types check the
-form (npm, @grafana/schema)."""
+of docs/metrics.md. Chips and the machine are stand-ins. Nothing here renders Grafana: its own types check
+the form (npm, @grafana/schema)."""
 
 import json
 import pathlib
