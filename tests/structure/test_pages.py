@@ -61,6 +61,8 @@ QUESTIONS = (
     ("My run was restarted at night. What does that cost it?", "registry.md", "when-a-run-ends",
      "counts against `restarts`"),
     ("How large a disk do 1,000 hosts take?", "sizing.md", "a-collector", "1,000"),
+    ("Why did my run end, and on which host first?", "on-call.md", "run-ended", "tpuctl why NAME --fleet"),
+    ("Who holds the chips of this host?", "on-call.md", "run-does-not-start", "sudo tpuctl chips"),
     ("GOOD falls. Where does the time go?", "metrics.md", "the-agents-own-view-state-uplink-steps",
      "`tpu.run.time`"),
 )
