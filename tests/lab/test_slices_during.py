@@ -61,7 +61,8 @@ class During(slices.Case):
         deb, _ = scenario.debs(slices.os.environ.get("TPU_HOSTD_DEBS"))
         generation, pids = self.record()["generation"], self.pids()
         with tempfile.TemporaryDirectory() as folder:
-            new = bumped(deb, "99", folder).read_bytes()
+            bumped(deb, "99", folder)
+            new = Path(folder, deb.name).read_bytes()
         for h in self.h:
             h.path("/srv").joinpath("new.deb").write_bytes(new)
             h.run(["apt-get", "install", "-y", "/srv/new.deb"], check=True, timeout=180)
