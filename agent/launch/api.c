@@ -20,13 +20,13 @@
 /* --- Requests ------------------------------------------------------------------------------------------ */
 
 /* Whether its start is still to be reported. */
-static bool is_coming(const struct api *a, const struct kept_run *kept) {
+static bool is_coming(const struct launch_api *a, const struct kept_run *kept) {
         return kept->state == LAUNCH_STARTING ||
                runs_next_generation(a->runs, kept->name) == kept->generation;
 }
 
 /* The answer of a start comes later, from what the runs report. */
-static int begin_start(struct api *a, struct frame_peer *peer, const struct caller *c,
+static int begin_start(struct launch_api *a, struct frame_peer *peer, const struct caller *c,
                        struct request_result *result, struct problem *p) {
         const struct kept_run *kept = NULL;
         char command[COMMAND_TEXT_MAX];
@@ -49,7 +49,7 @@ static int begin_start(struct api *a, struct frame_peer *peer, const struct call
 }
 
 /* As a start is answered, and nothing begins. */
-static int answer_check(struct api *a, struct frame_peer *peer, const struct request_result *result,
+static int answer_check(struct launch_api *a, struct frame_peer *peer, const struct request_result *result,
                         struct problem *p) {
         int r = runs_check(a->runs, result->kept, p);
 
@@ -86,7 +86,7 @@ static void on_looked(struct question *q, int error, const char *answer, size_t 
         struct frame_peer *peer = q->peer;
         struct asked asked = { .action = q->frame.kind == LOCAL__KIND__KIND_CHECK_REQUEST ? ACTION_LIST
                                                                                         : ACTION_START };
-        struct api *a = q->userdata;
+        struct launch_api *a = q->userdata;
         struct problem p = { 0 };
         int r = error < 0 ? refuse_unanswered(q, error, &p) : request_finish(answer, len, &result, &p);
 
@@ -105,7 +105,7 @@ static void on_looked(struct question *q, int error, const char *answer, size_t 
 }
 
 /* Returns 1: on_looked() answers. */
-static int handle_run(struct api *a, struct question *question, const Local__RunRequest *q,
+static int handle_run(struct launch_api *a, struct question *question, const Local__RunRequest *q,
                       struct problem *p) {
         struct request_look look = { .host = a->host, .identity_config = a->identity_config, .request = q,
                                      .target = &question->who.target };
@@ -123,7 +123,7 @@ static int handle_run(struct api *a, struct question *question, const Local__Run
         return r < 0 ? r : 1;
 }
 
-static int handle_stop(struct api *a, struct frame_peer *peer, const struct caller *c,
+static int handle_stop(struct launch_api *a, struct frame_peer *peer, const struct caller *c,
                        const Local__StopRequest *q, struct problem *p) {
         int r;
 
@@ -143,7 +143,7 @@ static int handle_stop(struct api *a, struct frame_peer *peer, const struct call
         return asker_new(&a->askers, peer, ACTION_STOP, q->name) ? 0 : problem_no_memory(p);
 }
 
-static int handle_capture(struct api *a, struct frame_peer *peer, const struct caller *c,
+static int handle_capture(struct launch_api *a, struct frame_peer *peer, const struct caller *c,
                           const Local__CaptureRequest *q, struct problem *p) {
         int r;
 
@@ -156,7 +156,7 @@ static int handle_capture(struct api *a, struct frame_peer *peer, const struct c
         return asker_new(&a->askers, peer, ACTION_CAPTURE, q->name) ? 0 : problem_no_memory(p);
 }
 
-static void add_watcher(struct api *a, struct frame_peer *peer) {
+static void add_watcher(struct launch_api *a, struct frame_peer *peer) {
         size_t at = WATCHERS_MAX;
 
         for (size_t i = WATCHERS_MAX; i > 0; i--) {
@@ -169,7 +169,7 @@ static void add_watcher(struct api *a, struct frame_peer *peer) {
                 a->watchers[at] = peer;
 }
 
-static int handle_run_list(struct api *a, struct frame_peer *peer, const Local__RunListRequest *q,
+static int handle_run_list(struct launch_api *a, struct frame_peer *peer, const Local__RunListRequest *q,
                            struct problem *p) {
         struct run_list list;
         int r = run_list_make(a->runs, q->name, &list);
@@ -185,7 +185,7 @@ static int handle_run_list(struct api *a, struct frame_peer *peer, const Local__
         return r < 0 ? problem_no_memory(p) : 0;
 }
 
-static int handle_signal(struct api *a, struct frame_peer *peer, const struct caller *c,
+static int handle_signal(struct launch_api *a, struct frame_peer *peer, const struct caller *c,
                          const Local__SignalRequest *q, struct problem *p) {
         Local__SignalReply reply = LOCAL__SIGNAL_REPLY__INIT;
         char done[160];
@@ -202,8 +202,8 @@ static int handle_signal(struct api *a, struct frame_peer *peer, const struct ca
         return 0;
 }
 
-static int handle_hint(struct api *a, struct frame_peer *peer, const struct caller *c, const Local__Hint *q,
-                       struct problem *p) {
+static int handle_hint(struct launch_api *a, struct frame_peer *peer, const struct caller *c,
+                       const Local__Hint *q, struct problem *p) {
         Local__HintReply reply = LOCAL__HINT_REPLY__INIT;
         enum hint hint;
         int r;
@@ -221,7 +221,7 @@ static int handle_hint(struct api *a, struct frame_peer *peer, const struct call
         return 0;
 }
 
-static int handle_log(struct api *a, struct frame_peer *peer, const struct caller *c,
+static int handle_log(struct launch_api *a, struct frame_peer *peer, const struct caller *c,
                       const Local__LogRequest *q, struct problem *p) {
         const struct kept_run *kept = runs_find(a->runs, q->name);
         Local__LogReply reply = LOCAL__LOG_REPLY__INIT;
@@ -244,7 +244,7 @@ static int handle_log(struct api *a, struct frame_peer *peer, const struct calle
 }
 
 /* What this daemon cannot do now. */
-static int handle_status(struct api *a, struct frame_peer *peer) {
+static int handle_status(struct launch_api *a, struct frame_peer *peer) {
         struct finding f;
         int k = runs_state(a->runs);
 
@@ -285,8 +285,9 @@ static const Run__Spec *spec_of(const Local__RunRequest *q) {
 }
 
 /* Returns 1: it is answered, and recorded, later. question: NULL for what needs none. */
-static int handle(struct api *a, struct frame_peer *peer, const struct frame *f, const struct caller *c,
-                  struct question *question, struct asked *asked, struct problem *p) {
+static int handle(struct launch_api *a, struct frame_peer *peer, const struct frame *f,
+                  const struct caller *c, struct question *question, struct asked *asked,
+                  struct problem *p) {
         HANDLE(KIND_RUN_REQUEST, run_request, RunRequest, ACTION_START, spec_of(q)->name, spec_of(q)->user,
                handle_run(a, question, q, p))
         HANDLE(KIND_CHECK_REQUEST, run_request, RunRequest, ACTION_LIST, spec_of(q)->name, spec_of(q)->user,
@@ -343,7 +344,7 @@ static void on_who(struct question *q, int error, const char *answer, size_t len
         bool start = action_of(q->frame.kind) == ACTION_START;
         struct asked asked = { .action = ACTION_LIST };
         struct frame_peer *peer = q->peer;
-        struct api *a = q->userdata;
+        struct launch_api *a = q->userdata;
         struct problem p = { 0 };
         struct caller c;
         int r = error < 0 ? error : who_take(answer, len, &q->who);
@@ -364,7 +365,7 @@ static void on_who(struct question *q, int error, const char *answer, size_t len
                 answer_problem(peer, r, &p);
 }
 
-static int ask_who(struct api *a, struct frame_peer *peer, const struct frame *f, struct problem *p) {
+static int ask_who(struct launch_api *a, struct frame_peer *peer, const struct frame *f, struct problem *p) {
         const struct ucred *creds = frame_peer_creds(peer);
         struct who_asked asked = { .host = a->host, .config = a->identity_config,
                                    .action = action_of(f->kind), .uid = creds->uid, .pid = creds->pid,
@@ -399,7 +400,7 @@ static void on_frame(struct frame_peer *peer, const struct frame *f, void *userd
         struct caller c = { .uid = uid, .pid = frame_peer_creds(peer)->pid, .reads_journal = uid == 0 };
         enum action action = action_of(f->kind);
         struct asked asked = { .action = ACTION_LIST };
-        struct api *a = userdata;
+        struct launch_api *a = userdata;
         struct problem p = { 0 };
         int r;
 
@@ -419,7 +420,7 @@ static void on_frame(struct frame_peer *peer, const struct frame *f, void *userd
 
 static void on_closed(struct frame_peer *peer, void *userdata) {
         struct asker *w = frame_peer_state(peer);
-        struct api *a = userdata;
+        struct launch_api *a = userdata;
 
         for (size_t i = 0; i < WATCHERS_MAX; i++)
                 if (a->watchers[i] == peer)
@@ -432,8 +433,8 @@ static void on_closed(struct frame_peer *peer, void *userdata) {
 
 const struct frame_handlers api_frame_handlers = { .frame = on_frame, .closed = on_closed };
 
-int api_new(sd_event *e, const struct host *h, const char *identity_config, struct api **ret) {
-        struct api *a = calloc(1, sizeof(*a));
+int api_new(sd_event *e, const struct host *h, const char *identity_config, struct launch_api **ret) {
+        struct launch_api *a = calloc(1, sizeof(*a));
 
         if (!a)
                 return -ENOMEM;
@@ -445,11 +446,11 @@ int api_new(sd_event *e, const struct host *h, const char *identity_config, stru
         return 0;
 }
 
-void api_attach(struct api *a, struct runs *r) {
+void api_attach(struct launch_api *a, struct runs *r) {
         a->runs = r;
 }
 
-struct api *api_free(struct api *a) {
+struct launch_api *api_free(struct launch_api *a) {
         if (!a)
                 return NULL;
         for (struct asker *w; (w = asker_find(&a->askers, _ACTION_MAX, ""));)

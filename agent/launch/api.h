@@ -19,14 +19,14 @@
 #include "host.h"
 #include "runs.h"
 
-struct api;
+struct launch_api;
 
 /* runs is attached by api_attach(). identity_config: --config or NULL, borrowed. */
-int api_new(sd_event *e, const struct host *h, const char *identity_config, struct api **ret);
-void api_attach(struct api *a, struct runs *r);
+int api_new(sd_event *e, const struct host *h, const char *identity_config, struct launch_api **ret);
+void api_attach(struct launch_api *a, struct runs *r);
 /* For frame_server_new() and runs_new(), with the api as userdata. */
 extern const struct frame_handlers api_frame_handlers;
 extern const struct runs_events api_runs_events;
 /* After the frame server and the runs. */
-struct api *api_free(struct api *a);
-DEFINE_CLEANUP(struct api *, api_free)
+struct launch_api *api_free(struct launch_api *a);
+DEFINE_CLEANUP(struct launch_api *, api_free)

@@ -6,7 +6,7 @@
 #include "local.pb-c.h"
 
 /* What there is now, to all who watch. */
-static void send_to_watchers(struct api *a) {
+static void send_to_watchers(struct launch_api *a) {
         struct run_list list;
         bool any = false;
 
@@ -22,7 +22,7 @@ static void send_to_watchers(struct api *a) {
 }
 
 /* One that asked for the same generation again waits beside the first. */
-static struct asker *next_started(struct api *a, const struct kept_run *kept) {
+static struct asker *next_started(struct launch_api *a, const struct kept_run *kept) {
         for (struct asker *w = a->askers.first; w; w = w->next)
                 if (w->action == ACTION_START && w->generation == kept->generation &&
                     streq(w->name, kept->name))
@@ -31,7 +31,7 @@ static struct asker *next_started(struct api *a, const struct kept_run *kept) {
 }
 
 static void on_started(const struct kept_run *kept, int error, const struct problem *p, void *userdata) {
-        struct api *a = userdata;
+        struct launch_api *a = userdata;
         struct asker *w;
 
         while ((w = next_started(a, kept))) {
@@ -46,7 +46,7 @@ static void on_started(const struct kept_run *kept, int error, const struct prob
 
 static void on_ended(const struct kept_run *kept, void *userdata) {
         Local__StopReply reply = LOCAL__STOP_REPLY__INIT;
-        struct api *a = userdata;
+        struct launch_api *a = userdata;
         struct asker *w;
         struct problem p;
         int error = 0;
@@ -66,7 +66,7 @@ static void on_ended(const struct kept_run *kept, void *userdata) {
 }
 
 static void on_captured(const struct kept_run *kept, const struct capture_result *r, void *userdata) {
-        struct api *a = userdata;
+        struct launch_api *a = userdata;
         struct asker *w = asker_find(&a->askers, ACTION_CAPTURE, kept->name);
         struct problem p;
         int k;

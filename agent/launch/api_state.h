@@ -12,7 +12,7 @@
 
 #define WATCHERS_MAX FRAME_PEERS_MAX /* nobody can keep tpu-hostd out */
 
-struct api {
+struct launch_api {
         sd_event *event;
         const struct host *host;
         const char *identity_config;

@@ -22,7 +22,7 @@
 struct launchd {
         struct host host;
         sd_event *event;
-        struct api *api;
+        struct launch_api *api;
         struct runs *runs;
         struct adoption *adoption;
         struct unit_bus *bus;

@@ -87,8 +87,8 @@ class Preflight(slices.Case):
                 told = self.h[0].run(["tpuctl", "check", "route"], check=False).out
                 self.assertIn(f"sudo ip route del blackhole {to}", told)
             else:
-                self.assertIn(f"h1 ({to}), libtpu's mesh, cannot be reached from h0: a route of this host is "
-                              "a blackhole", told)
+                self.assertIn(f"h1 ({to}), libtpu's mesh, cannot be reached from h0: a route of this host "
+                              "is a blackhole", told)
                 self.assertIn(f"ip route get {to}", told)
         finally:
             self.h[0].sh(f"ip route del blackhole {to}", check=False)

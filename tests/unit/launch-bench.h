@@ -83,7 +83,7 @@ struct bench {
         struct clock_fixed now;
         struct fake fake;
         sd_event *event;
-        struct api *api;
+        struct launch_api *api;
         struct runs *runs;
         struct frame_server *server;
         char socket[512], tool[512];
