@@ -111,7 +111,7 @@ static int check_callers(struct collector_settings *s) {
 
 /* With none of the three files there is no TLS. */
 static int check_tls(struct collector_settings *s) {
-        const char *const paths[_TLS_FILE_MAX] = { s->client_ca, s->certificate, s->key };
+        const char *const paths[_TLS_FILE_MAX] = { s->client_ca, s->certificate, s->key, s->crl };
         int r;
 
         if (!*s->certificate && !*s->key && !*s->client_ca)
@@ -120,7 +120,7 @@ static int check_tls(struct collector_settings *s) {
                 log_error("TLS: Certificate=, Key= and ClientCa= belong together: all of them, or none");
                 return -EINVAL;
         }
-        r = server_certificate_new(paths, s->crl, &s->tls);
+        r = server_certificate_new(paths, &s->tls);
         if (r < 0)
                 return log_error_errno(r, "TLS: %m");
         (void) server_certificate_look(s->tls);

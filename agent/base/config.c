@@ -159,10 +159,20 @@ static int set_item(struct config *c, size_t i, const char *key, const char *val
         return item->parse(pair, item->dest, why);
 }
 
+/* A password in a URL is refused, and is not shown either. */
+static const char *without_password(const char *value, char buf[static CONFIG_LINE_MAX]) {
+        const char *user = strstr(value, "://"), *host = user ? strrchr(user, '@') : NULL;
+
+        if (!host)
+                return value;
+        (void) snprintf(buf, CONFIG_LINE_MAX, "%.*s****%s", (int) (user + 3 - value), value, host);
+        return buf;
+}
+
 static void on_item(void *userdata, unsigned line, const char *section, const char *key, const char *value) {
         struct file_state *f = userdata;
         struct config *c = f->config;
-        char why[96], text[512];
+        char why[96], text[768], shown[CONFIG_LINE_MAX];
         ssize_t i;
 
         i = find_item(c, section, key);
@@ -171,8 +181,9 @@ static void on_item(void *userdata, unsigned line, const char *section, const ch
                 return;
         }
         if (set_item(c, (size_t) i, key, value, why) < 0) {
-                (void) snprintf(text, sizeof(text), "%s=%s: %s; kept '%s' (%s)", key, value, why,
-                                c->origins[i].value, c->origins[i].where);
+                (void) snprintf(text, sizeof(text), "%s=%s: %s; kept '%s' (%s)", key,
+                                without_password(value, shown), why, c->origins[i].value,
+                                c->origins[i].where);
                 warn_at(c, f->path, line, text);
                 return;
         }

@@ -5,7 +5,7 @@
 
 struct registry {
         struct registry_known told;
-        struct registry_options options; /* its texts are ours; never NULL but ca, certificate, key */
+        struct registry_options options; /* its texts are ours; only the files may be NULL */
         struct sync_client *client;      /* NULL: static */
         sd_event_source *soon;           /* static: what this host is, is reported back */
         json_t *member;                  /* static */
@@ -109,9 +109,11 @@ static bool copy_options(struct registry_options *o) {
         bool endpoints = copy_option(&o->endpoints, true), first = copy_option(&o->first, false),
              tenant = copy_option(&o->tenant, true), host = copy_option(&o->host, true),
              slice = copy_option(&o->slice, true), ca = copy_option(&o->ca, false),
-             certificate = copy_option(&o->certificate, false), key = copy_option(&o->key, false);
+             certificate = copy_option(&o->certificate, false), key = copy_option(&o->key, false),
+             crl = copy_option(&o->crl, false);
 
-        return endpoints && first && tenant && host && slice && ca && certificate && key;
+        return endpoints && first && tenant && host && slice && ca && certificate && key &&
+               crl;
 }
 
 int registry_new(sd_event *e, const struct registry_options *o, const struct registry_events *events,
@@ -154,6 +156,7 @@ struct registry *registry_free(struct registry *r) {
         drop_option(r->options.ca);
         drop_option(r->options.certificate);
         drop_option(r->options.key);
+        drop_option(r->options.crl);
         free(r);
         return NULL;
 }

@@ -26,7 +26,7 @@ struct registry_options {
         /* Of these URLs: who is asked first, for it led last; NULL, or none of them: the first one. */
         const char *first;
         const char *tenant;    /* which of the fleets this host belongs to */
-        const char *ca, *certificate, *key; /* files; NULL: none. Read again by registry_renew() */
+        const char *ca, *certificate, *key, *crl; /* files; NULL: none. Read again by registry_renew() */
         usec_t lease;                       /* until the collector has said its own */
         usec_t splay; /* the first sync is sent within this time, so that a fleet does not come at once */
         const char *host, *slice; /* whose records are wanted */

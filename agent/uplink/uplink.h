@@ -65,7 +65,7 @@ struct uplink_options {
         bool held;              /* nothing is sent before uplink_release() */
         bool closed;            /* the spool is not opened: what is submitted is refused */
         bool aside;             /* a spool that was set aside: sent as such, nothing is submitted to it */
-        const char *ca_file, *cert_file, *key_file; /* tls_files.h; NULL or empty: none */
+        const char *ca_file, *cert_file, *key_file, *crl; /* tls_files.h; NULL or empty: none */
         uint64_t max_bytes; /* of all classes together, at least UPLINK_BYTES_MIN: a class has what the more
                                    important ones, in the order of enum uplink_class, leave */
         /* of UPLINK_LOGS, within what the others leave; at least two segments. 0: no limit of its own */

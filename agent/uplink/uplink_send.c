@@ -306,6 +306,7 @@ static int add_endpoints(struct uplink *u, const char *list) {
                                             .ca = u->tls.path[TLS_CA],
                                             .certificate = u->tls.path[TLS_CERT],
                                             .key = u->tls.path[TLS_KEY],
+                                            .crl = u->tls.path[TLS_CRL],
                                             .answer_max = ANSWER_MAX,
                                             .keep = ANSWER_KEPT,
                                             .user_agent = u->user_agent,
@@ -341,7 +342,7 @@ static int set_path(struct tls_files *f, enum tls_file which, const char *path) 
 
 int uplink_endpoints_init(struct uplink *u, const struct uplink_options *o) {
         if (set_path(&u->tls, TLS_CA, o->ca_file) < 0 || set_path(&u->tls, TLS_CERT, o->cert_file) < 0 ||
-            set_path(&u->tls, TLS_KEY, o->key_file) < 0)
+            set_path(&u->tls, TLS_KEY, o->key_file) < 0 || set_path(&u->tls, TLS_CRL, o->crl) < 0)
                 return -EINVAL;
         (void) tls_files_look(&u->tls);
         return o->endpoint ? add_endpoints(u, o->endpoint) : 0;

@@ -67,3 +67,12 @@ basicConstraints=critical,CA:FALSE
         cert.write_bytes(self.sign(csr, san, **validity))
         key.chmod(0o600)
         return cert, key
+
+    def lists(self, *revoked, due=86400):
+        """Its revocation list with these certificates' files in it, and those of before."""
+        config = self.folder / "ca.conf"
+        for cert in revoked:
+            openssl("ca", "-config", config, "-cert", self.cert, "-keyfile", self.key, "-revoke", cert)
+        (self.folder / "crlnumber").write_text(f"{int(time.time()):08X}\n")
+        return openssl("ca", "-config", config, "-gencrl", "-cert", self.cert, "-keyfile", self.key,
+                       "-crlsec", due).decode()

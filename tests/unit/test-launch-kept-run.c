@@ -153,6 +153,28 @@ static void write_whole(int dir, const char *name, const char *what, unsigned ve
         ASSERT_OK(state_file_write(dir, name, &f, text, strlen(text)));
 }
 
+/* What is a secret by its name is shown to nobody; what only sounds like one has its value hidden, too. */
+static void test_secrets_of_a_command(void) {
+        static const struct {
+                const char *argv[6], *shown;
+        } cases[] = {
+                { { "train", "--api-key=x1", "--steps=3" }, "train --api-key=**** --steps=3" },
+                { { "train", "--token", "x1", "x2" }, "train --token **** x2" },
+                { { "train", "-password", "--steps", "3" }, "train -password --steps 3" },
+                { { "env", "WANDB_API_KEY=x1", "train" }, "env WANDB_API_KEY=**** train" },
+                { { "/srv/secret/token", "x1", "KEY" }, "/srv/secret/token x1 KEY" },
+                { { "train", "--token=", "--token" }, "train --token= --token" },
+                { { "train", "--token", "--token", "x1" }, "train --token --token ****" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                struct kept_run kept = { .argv = (char **) (uintptr_t) cases[i].argv };
+                char text[256];
+
+                ASSERT_STREQ(run_command(&kept, text, sizeof(text)), cases[i].shown);
+        }
+}
+
 static void test_bad_run_files(void) {
         static const char *const damaged[] = { "", "{", "[]", "{}", "{\"version\":1,\"name\":\"x\"}",
                                                "\x00\x01" };
@@ -348,5 +370,6 @@ static void test_cgroup(void) {
         ASSERT_EQ(l->n, 1);
 }
 
-TEST_MAIN(test_names, test_sets_of_numbers, test_file_round_trip, test_bad_run_files, test_exit_record,
+TEST_MAIN(test_names, test_sets_of_numbers, test_file_round_trip, test_secrets_of_a_command,
+          test_bad_run_files, test_exit_record,
           test_record_from_environment, test_handover, test_damaged_handover, test_cgroup)

@@ -194,6 +194,7 @@ static int setup(struct exchange *x) {
         }
         if (path_or_null(o->ca)) /* else the system's authorities */
                 bad |= curl_easy_setopt(c, CURLOPT_CAINFO, o->ca) != CURLE_OK;
+        bad |= curl_easy_setopt(c, CURLOPT_CRLFILE, path_or_null(o->crl)) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_SSLCERT, path_or_null(o->certificate)) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_SSLKEY, path_or_null(o->key)) != CURLE_OK;
 #if LIBCURL_VERSION_NUM >= 0x075000

@@ -48,7 +48,8 @@ struct exchange_options {
         /* the address that the path of a request is put behind; a slash at its end is left out */
         const char *url;
         const char *proxy; /* URL; NULL: none, whatever the environment says */
-        const char *ca, *certificate, *key; /* files; NULL, or empty: the system's authorities, none */
+        /* files; NULL, or empty: the system's authorities, none */
+        const char *ca, *certificate, *key, *crl;
         /* of the same address: its connections and lookups are shared. Freed after this one */
         struct exchange *beside;
         usec_t connect_timeout;  /* 0: EXCHANGE_CONNECT_TIMEOUT */

@@ -15,8 +15,6 @@ struct server_certificate {
         struct server_credentials *current; /* the first of all */
         struct server_credentials *all;
         gnutls_x509_trust_list_t trust;
-        char crl[TLS_PATH_MAX];
-        struct file_stamp crl_stamp;
 };
 
 static void credentials_freep(gnutls_certificate_credentials_t *c) {
@@ -83,17 +81,13 @@ static int put_in_force(struct server_certificate *s, gnutls_certificate_credent
 
 /* --- Whom it believes ---------------------------------------------------------------------------------- */
 
-static int refuse_crl(struct server_certificate *s, const char *what) {
-        (void) snprintf(s->state.error, sizeof(s->state.error), "Crl=%s: %s", s->crl, what);
-        return -EBADMSG;
-}
-
 static void warn_of_overdue(struct server_certificate *s, gnutls_x509_crl_t list) {
         time_t next = gnutls_x509_crl_get_next_update(list);
 
         if (next > 0 && next < time(NULL))
                 (void) snprintf(s->state.warning, sizeof(s->state.warning),
-                                "Crl=%s: the next list was due already; this one stays in force", s->crl);
+                                "Crl=%s: the next list was due already; this one stays in force",
+                                s->files.path[TLS_CRL]);
 }
 
 /* GnuTLS counts a list that is overdue as one that is no list. */
@@ -111,21 +105,17 @@ static int add_lists(struct server_certificate *s, const struct tls_texts *t,
                      gnutls_x509_trust_list_t trust) {
         gnutls_x509_crt_t *authorities = NULL;
         gnutls_x509_crl_t *lists = NULL;
-        gnutls_datum_t text = { 0 };
         unsigned n = 0, m = 0;
-        int r = gnutls_load_file(s->crl, &text), result = 0;
+        int result = 0;
 
-        if (r < 0)
-                return refuse_crl(s, gnutls_strerror(r));
-        if (gnutls_x509_crl_list_import2(&lists, &n, &text, GNUTLS_X509_FMT_PEM, 0) < 0)
-                result = refuse_crl(s, "holds no revocation list in PEM form");
-        else if (gnutls_x509_crt_list_import2(&authorities, &m, &t->of[TLS_CA], GNUTLS_X509_FMT_PEM, 0) < 0)
+        if (gnutls_x509_crl_list_import2(&lists, &n, &t->of[TLS_CRL], GNUTLS_X509_FMT_PEM, 0) < 0)
+                return refuse_file(s, TLS_CRL, "holds no revocation list in PEM form");
+        if (gnutls_x509_crt_list_import2(&authorities, &m, &t->of[TLS_CA], GNUTLS_X509_FMT_PEM, 0) < 0)
                 result = refuse_file(s, TLS_CA, "no CA file: it holds no certificate in PEM form");
-        gnutls_free(text.data);
         for (unsigned i = 0; i < n; i++) {
                 warn_of_overdue(s, lists[i]);
                 if (result == 0 && !is_signed_by(lists[i], authorities, m))
-                        result = refuse_crl(s, "a list in it is of no authority of ClientCa=");
+                        result = refuse_file(s, TLS_CRL, "a list in it is of no authority of ClientCa=");
                 if (result < 0 || gnutls_x509_trust_list_add_crls(trust, &lists[i], 1, 0, 0) <= 0)
                         gnutls_x509_crl_deinit(lists[i]);
         }
@@ -146,7 +136,7 @@ static int make_trust(struct server_certificate *s, const struct tls_texts *t,
         r = gnutls_x509_trust_list_add_trust_mem(trust, &t->of[TLS_CA], NULL, GNUTLS_X509_FMT_PEM, 0, 0);
         if (r <= 0)
                 return refuse_file(s, TLS_CA, "no CA file: it holds no certificate in PEM form");
-        r = s->crl[0] ? add_lists(s, t, trust) : 0;
+        r = t->of[TLS_CRL].data ? add_lists(s, t, trust) : 0;
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(trust);
@@ -184,12 +174,9 @@ static int use(struct server_certificate *s, const struct tls_texts *t) {
 }
 
 bool server_certificate_look(struct server_certificate *s) {
-        const char *const crl[] = { s->crl };
         _cleanup_tls_texts_ struct tls_texts t = { 0 };
 
         sweep(s);
-        if (file_stamps_changed(crl, &s->crl_stamp, 1))
-                s->files.looked = false; /* all of them belong together */
         if (!tls_files_look_texts(&s->files, &t))
                 return false;
         _Static_assert(sizeof(s->state.error) == sizeof(s->files.error), "one is copied into the other");
@@ -239,16 +226,12 @@ int server_certificate_none(gnutls_session_t session, const gnutls_datum_t *auth
 
 /* --- Life ---------------------------------------------------------------------------------------------- */
 
-int server_certificate_new(const char *const paths[_TLS_FILE_MAX], const char *crl,
-                           struct server_certificate **ret) {
+int server_certificate_new(const char *const paths[_TLS_FILE_MAX], struct server_certificate **ret) {
         _cleanup_(server_certificate_freep) struct server_certificate *s = calloc(1, sizeof(*s));
 
         if (!s)
                 return -ENOMEM;
         s->files.names = &tls_server_names;
-        if (strlen(crl) >= TLS_PATH_MAX)
-                return -ENAMETOOLONG;
-        (void) snprintf(s->crl, sizeof(s->crl), "%s", crl);
         for (size_t i = 0; i < _TLS_FILE_MAX; i++) {
                 if (strlen(paths[i]) >= TLS_PATH_MAX)
                         return -ENAMETOOLONG;

@@ -15,10 +15,9 @@
 #include "tls_files.h"
 
 struct server_certificate;
-/* paths, in the order of tls_file, are copied; all are needed; that of Crl= may
- * be "". Nothing is read yet. -ENAMETOOLONG, -ENOMEM. */
-int server_certificate_new(const char *const paths[_TLS_FILE_MAX], const char *crl,
-                           struct server_certificate **ret);
+/* paths, in the order of tls_file, are copied; all are needed, but that of Crl= may be "". Nothing is read
+ * yet. -ENAMETOOLONG, -ENOMEM. */
+int server_certificate_new(const char *const paths[_TLS_FILE_MAX], struct server_certificate **ret);
 struct server_certificate *server_certificate_free(struct server_certificate *s);
 DEFINE_CLEANUP(struct server_certificate *, server_certificate_free)
 

@@ -9,8 +9,9 @@
 
 #define KEY_ID_MAX 64 /* SHA-512 of a public key is the longest that GnuTLS makes */
 
-const struct tls_names tls_client_names = { .key = { "CaFile", "CertFile", "KeyFile" } };
-const struct tls_names tls_server_names = { .key = { "ClientCa", "Certificate", "Key" }, .all = true };
+const struct tls_names tls_client_names = { .key = { "CaFile", "CertFile", "KeyFile", "Crl" } };
+const struct tls_names tls_server_names = { .key = { "ClientCa", "Certificate", "Key", "Crl" },
+                                            .all = true };
 
 static inline void certificate_freep(gnutls_x509_crt_t *x) {
         if (*x)
@@ -88,8 +89,9 @@ static int read_file(struct tls_files *f, enum tls_file which, gnutls_datum_t *r
                 return refuse_file(f, which, strerror(errno));
         if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
                 return refuse_file(f, which, "not a regular file");
-        if (st.st_size > TLS_FILE_MAX)
-                return refuse_file(f, which, "larger than 1 MiB: no certificate, no key");
+        if (st.st_size > (which == TLS_CRL ? TLS_CRL_MAX : TLS_FILE_MAX))
+                return refuse_file(f, which, which == TLS_CRL ? "larger than 16 MiB" :
+                                                                "larger than 1 MiB: no certificate, no key");
         if (which == TLS_KEY && (st.st_mode & S_IROTH))
                 (void) snprintf(f->warning, sizeof(f->warning), "%s=%s can be read by everybody",
                                 names_of(f)->key[which], f->path[which]);
@@ -166,6 +168,18 @@ static int judge_own(struct tls_files *f, const struct tls_texts *t) {
         return refuse_file(f, TLS_KEY, what);
 }
 
+static int check_lists(struct tls_files *f, const gnutls_datum_t *text) {
+        gnutls_x509_crl_t *lists = NULL;
+        unsigned n = 0;
+
+        if (gnutls_x509_crl_list_import2(&lists, &n, text, GNUTLS_X509_FMT_PEM, 0) < 0)
+                return refuse_file(f, TLS_CRL, "holds no revocation list in PEM form");
+        for (unsigned i = 0; i < n; i++)
+                gnutls_x509_crl_deinit(lists[i]);
+        gnutls_free(lists);
+        return 0;
+}
+
 static int read_all(struct tls_files *f, struct tls_texts *t) {
         int r = 0;
 
@@ -175,18 +189,21 @@ static int read_all(struct tls_files *f, struct tls_texts *t) {
                 return refuse_file(f, f->path[TLS_CERT][0] ? TLS_KEY : TLS_CERT,
                                    "is missing: a certificate and its key come together");
         for (enum tls_file i = 0; i < _TLS_FILE_MAX && r == 0; i++)
-                if (f->path[i][0] || names_of(f)->all)
+                if (f->path[i][0] || (names_of(f)->all && i != TLS_CRL))
                         r = read_file(f, i, &t->of[i]);
         if (r == 0 && t->of[TLS_CA].data) {
                 _cleanup_(certificate_freep) gnutls_x509_crt_t x = NULL;
 
                 r = import_certificate(f, TLS_CA, &t->of[TLS_CA], &x);
         }
+        if (r == 0 && t->of[TLS_CRL].data)
+                r = check_lists(f, &t->of[TLS_CRL]);
         return r == 0 && t->of[TLS_CERT].data ? judge_own(f, t) : r;
 }
 
 bool tls_files_look_texts(struct tls_files *f, struct tls_texts *ret) {
-        const char *const paths[_TLS_FILE_MAX] = { f->path[TLS_CA], f->path[TLS_CERT], f->path[TLS_KEY] };
+        const char *const paths[_TLS_FILE_MAX] = { f->path[TLS_CA], f->path[TLS_CERT], f->path[TLS_KEY],
+                                                    f->path[TLS_CRL] };
         _cleanup_tls_texts_ struct tls_texts t = { 0 };
 
         if (!file_stamps_changed(paths, f->stamps, _TLS_FILE_MAX) && f->looked)

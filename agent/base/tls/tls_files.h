@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The files that TLS is done with: whose certificates are believed, and the own certificate and key. Clients
+ * The files that TLS is done with: whose certificates are believed and which are revoked, and the own
+ * certificate and key. Clients
  * and servers of ours read and judge them here, before GnuTLS or libcurl gets them, so that what is wrong is
  * said with the file's name, and so that nobody is ever asked for a passphrase. Small local files are read
  * in the caller.
@@ -25,19 +26,20 @@ struct file_stamp {
 bool file_stamps_changed(const char *const paths[], struct file_stamp stamps[], size_t n);
 
 #define TLS_FILE_MAX (1024 * 1024) /* a bundle of all public authorities has 220 KiB */
+#define TLS_CRL_MAX (16 * 1024 * 1024)
 #define TLS_PATH_MAX 256
 #define TLS_FILES_WHY_MAX 600
 
-enum tls_file { TLS_CA, TLS_CERT, TLS_KEY, _TLS_FILE_MAX };
+enum tls_file { TLS_CA, TLS_CERT, TLS_KEY, TLS_CRL, _TLS_FILE_MAX };
 
 /* How a program's configuration calls the files, and whether it needs all of them. */
 struct tls_names {
         const char *key[_TLS_FILE_MAX];
-        bool all;
+        bool all; /* but for the revocation lists */
 };
-/* CaFile=, CertFile=, KeyFile=: each may be missing, the last two together */
+/* CaFile=, CertFile=, KeyFile=, Crl=: each may be missing, certificate and key together */
 extern const struct tls_names tls_client_names;
-extern const struct tls_names tls_server_names; /* ClientCa=, Certificate=, Key= */
+extern const struct tls_names tls_server_names; /* ClientCa=, Certificate=, Key=, Crl= */
 
 struct tls_files {
         const struct tls_names *names; /* NULL: tls_client_names */

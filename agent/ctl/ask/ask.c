@@ -61,9 +61,11 @@ static int load_from(const struct host *h, const char *file, struct ctl_settings
                 CONFIG_ITEM("Ctl", "CollectorCertificate", config_parse_string255, s->collector.certificate,
                             ""),
                 CONFIG_ITEM("Ctl", "CollectorKey", config_parse_string255, s->collector.key, ""),
+                CONFIG_ITEM("Ctl", "CollectorCrl", config_parse_string255, s->collector.crl, ""),
                 CONFIG_ITEM("Ctl", "AgentCa", config_parse_string255, s->agents.ca, ""),
                 CONFIG_ITEM("Ctl", "AgentCertificate", config_parse_string255, s->agents.certificate, ""),
                 CONFIG_ITEM("Ctl", "AgentKey", config_parse_string255, s->agents.key, ""),
+                CONFIG_ITEM("Ctl", "AgentCrl", config_parse_string255, s->agents.crl, ""),
         };
         struct config config = { .items = items, .n_items = ELEMENTSOF(items) };
         int r = config_load(&config, h, "tpuctl", file);
@@ -75,10 +77,10 @@ static int load_from(const struct host *h, const char *file, struct ctl_settings
 /* What a person's own file says stands before the machine's. */
 static void put_before(struct ctl_settings *s, const struct ctl_settings *own) {
         char *to[] = { s->collector_url, s->collector.ca, s->collector.certificate, s->collector.key,
-                       s->agents.ca, s->agents.certificate, s->agents.key };
+                       s->collector.crl, s->agents.ca, s->agents.certificate, s->agents.key, s->agents.crl };
         const char *from[] = { own->collector_url, own->collector.ca, own->collector.certificate,
-                               own->collector.key, own->agents.ca, own->agents.certificate,
-                               own->agents.key };
+                               own->collector.key, own->collector.crl, own->agents.ca,
+                               own->agents.certificate, own->agents.key, own->agents.crl };
 
         for (size_t i = 0; i < ELEMENTSOF(to); i++)
                 if (*from[i])
@@ -261,6 +263,7 @@ void agent_request(const struct ctl_certificates *tls, const char *to, const cha
         q->ca = tls->ca;
         q->certificate = tls->certificate;
         q->key = tls->key;
+        q->crl = tls->crl;
 }
 
 /* --- A collector --------------------------------------------------------------------------------------- */
@@ -305,6 +308,7 @@ static int call_one(struct collector *c, const char *url, const char *method, co
                                   .ca = c->tls.ca,
                                   .certificate = c->tls.certificate,
                                   .key = c->tls.key,
+                                  .crl = c->tls.crl,
                                   .follows = true };
         _cleanup_free_ char *whole = NULL;
         int r;

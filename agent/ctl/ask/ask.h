@@ -22,7 +22,7 @@ int problem_complain(const struct problem *p);
 /* --- tpuctl.conf, section [Ctl] ------------------------------------------------------------------------ */
 
 struct ctl_certificates { /* PEM files; empty: the system's authorities, no certificate of one's own */
-        char ca[256], certificate[256], key[256];
+        char ca[256], certificate[256], key[256], crl[256];
 };
 
 struct ctl_settings {

@@ -52,6 +52,8 @@ static CURLcode set_request(CURL *curl, const struct http_question *q, struct bo
         SET(CURLOPT_WRITEDATA, b);
         if (q->ca && *q->ca)
                 SET(CURLOPT_CAINFO, q->ca);
+        if (q->crl && *q->crl)
+                SET(CURLOPT_CRLFILE, q->crl);
         if (q->certificate && *q->certificate)
                 SET(CURLOPT_SSLCERT, q->certificate);
         if (q->key && *q->key)

@@ -16,7 +16,7 @@ struct http_question {
         const char *unix_socket; /* path, or NULL: by the URL's host */
         const char *url;
         /* PEM files for https; NULL or "": the system's authorities, no certificate. */
-        const char *ca, *certificate, *key;
+        const char *ca, *certificate, *key, *crl;
         const char *method; /* NULL: GET */
         const char *body; /* JSON that goes with it; NULL: none */
         usec_t timeout;

@@ -37,11 +37,14 @@ const char *run_slice(const char *name, char buf[static RUN_UNIT_MAX]) {
 }
 
 const char *run_command(const struct kept_run *kept, char *buf, size_t size) {
+        bool follows = false;
         size_t n = 0;
 
         buf[0] = '\0';
         for (size_t i = 0; kept->argv && kept->argv[i] && n < size; i++) {
-                int k = snprintf(buf + n, size - n, "%s%s", i ? " " : "", kept->argv[i]);
+                size_t shown = secrets_shown(kept->argv[i], &follows);
+                int k = snprintf(buf + n, size - n, "%s%.*s%s", i ? " " : "", (int) MIN(shown, size),
+                                 kept->argv[i], kept->argv[i][shown] ? "****" : "");
 
                 if (k < 0)
                         break;

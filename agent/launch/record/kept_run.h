@@ -78,7 +78,7 @@ const char *kept_run_shown_state(const struct kept_run *kept);
 const char *run_unit(const char *name, char buf[static RUN_UNIT_MAX]);
 /* '-' nests slices (tpu-run-a-b.slice lies inside tpu-run-a.slice), so that a name's '-' is a '_' there. */
 const char *run_slice(const char *name, char buf[static RUN_UNIT_MAX]);
-/* argv joined by blanks, in one line, cut at size. */
+/* argv joined by blanks, in one line, cut at size; without the values of secrets (secrets_shown()). */
 const char *run_command(const struct kept_run *kept, char *buf, size_t size);
 
 /* Takes out of the spec what stands in the members above it. */

@@ -6,6 +6,7 @@
 
 #include "io.h"
 #include "environment.h"
+#include "texts.h"
 
 char **secrets_free(char **l) {
         for (size_t i = 0; l && l[i]; i++) {
@@ -106,6 +107,17 @@ bool secrets_exist(int secrets_fd, const char *name) {
 void secrets_remove(int secrets_fd, const char *name) {
         /* there may be none; what stays is gone with the boot */
         (void) unlinkat(secrets_fd, name, 0);
+}
+
+size_t secrets_shown(const char *argument, bool *ret_follows) {
+        size_t dashes = strspn(argument, "-"), len = strcspn(argument + dashes, "=");
+        bool is_value = *ret_follows && dashes == 0, names = name_is_secret(argument + dashes, len);
+        bool has_value = argument[dashes + len] == '=';
+
+        *ret_follows = !is_value && names && dashes > 0 && !has_value;
+        if (is_value)
+                return 0;
+        return names && has_value ? dashes + len + 1 : strlen(argument);
 }
 
 int secrets_enter(void) {

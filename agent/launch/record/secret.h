@@ -28,5 +28,13 @@ bool secrets_exist(int secrets_fd, const char *name);
 /* It is no error when there is none. */
 void secrets_remove(int secrets_fd, const char *name);
 
+/*
+ * How many bytes of an argument of a command line are shown to anybody; in place of the rest stands "****".
+ * The value of an argument whose name is a secret's (name_is_secret()) is not shown, in one word with it or
+ * behind it: --api-key=x, --token x, PASSWORD=x. *ret_follows: the next one is such a value; false before
+ * the first.
+ */
+size_t secrets_shown(const char *argument, bool *ret_follows);
+
 /* In the run's own process: sets the variables of the credential, if there is one. 0 or -errno. */
 int secrets_enter(void);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "secret.h"
 #include "utf8.h"
 
 struct look {
@@ -81,7 +82,9 @@ static void read_unit(const struct host *h, const char *pid, char *ret, size_t s
 static void read_command(const struct host *h, const char *pid, char *ret, size_t size) {
         _cleanup_close_ int fd = -1;
         char path[64], text[512];
-        const char *name;
+        const char *name, *argument;
+        bool follows = false;
+        size_t shown;
         ssize_t n;
 
         (void) snprintf(path, sizeof(path), "/proc/%s/cmdline", pid);
@@ -92,7 +95,10 @@ static void read_command(const struct host *h, const char *pid, char *ret, size_
         text[n] = text[n + 1] = '\0';
         name = strrchr(text, '/');
         name = name ? name + 1 : text;
-        (void) snprintf(ret, size, "%.40s %.40s", name, text + strlen(text) + 1);
+        argument = text + strlen(text) + 1;
+        shown = secrets_shown(argument, &follows);
+        (void) snprintf(ret, size, "%.40s %.*s%s", name, (int) MIN(shown, 40U), argument,
+                        argument[shown] ? "****" : "");
         for (char *p = ret; *p; p++)
                 if (*p == '\t' || *p == '\n')
                         *p = ' ';

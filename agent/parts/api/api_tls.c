@@ -152,9 +152,8 @@ void api_tls_report(const struct api_state *p, struct sink *s) {
 /* --- Life ---------------------------------------------------------------------------------------------- */
 
 static int read_files(struct api_tls *t) {
-        char files[_TLS_FILE_MAX][TLS_PATH_MAX];
-        const char *const paths[_TLS_FILE_MAX] = { files[0], files[1], files[2] };
-        char crl[TLS_PATH_MAX] = "";
+        char files[_TLS_FILE_MAX][TLS_PATH_MAX] = { "" };
+        const char *const paths[_TLS_FILE_MAX] = { files[0], files[1], files[2], files[3] };
         const struct settings_api *s = &t->settings;
 
         if (!s->certificate[0] || !s->key[0] || !s->client_ca[0])
@@ -162,9 +161,9 @@ static int read_files(struct api_tls *t) {
         if (tls_credential_path("Certificate", s->certificate, files[TLS_CERT]) < 0 ||
             tls_credential_path("Key", s->key, files[TLS_KEY]) < 0 ||
             tls_credential_path("ClientCa", s->client_ca, files[TLS_CA]) < 0 ||
-            (s->crl[0] && tls_credential_path("Crl", s->crl, crl) < 0))
+            (s->crl[0] && tls_credential_path("Crl", s->crl, files[TLS_CRL]) < 0))
                 return -ENAMETOOLONG;
-        return server_certificate_new(paths, crl, &t->certificate);
+        return server_certificate_new(paths, &t->certificate);
 }
 
 static int set_lists(struct api_tls *t) {

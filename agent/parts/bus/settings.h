@@ -23,7 +23,7 @@ struct settings_registry {
         char kind[64];      /* "auto", or a kind of registry.h */
         char endpoint[256]; /* of one to four collectors; empty: Endpoint= of [Hostd] */
         char tenant[64];
-        char ca_file[256], cert_file[256], key_file[256]; /* empty: those of the uplink */
+        char ca_file[256], cert_file[256], key_file[256], crl[256]; /* empty: those of the uplink */
         /* of this host, as its peers reach it; a comma list; empty: of its data-centre NICs */
         char address[256];
         usec_t splay;
@@ -37,7 +37,7 @@ struct settings {
                 bool compression;
                 usec_t timeout; /* of one exchange */
                 /* each a path, or "credential:NAME" (systemd.exec(5)) */
-                char ca_file[256], cert_file[256], key_file[256];
+                char ca_file[256], cert_file[256], key_file[256], crl[256];
         } uplink;
         usec_t metrics_interval;
         usec_t probe_interval;  /* of every probe; 0: each one's own */
@@ -64,7 +64,7 @@ struct settings {
         char stack_paths[256];  /* a list; empty: none */
 };
 
-#define SETTINGS_ITEMS 49
+#define SETTINGS_ITEMS 51
 /* The configuration with its origins, for --show-config; config points into items. */
 struct settings_source {
         struct config config;

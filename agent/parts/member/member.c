@@ -175,6 +175,7 @@ static void open_registry(struct member_state *m) {
                 .ca = t->path[TLS_CA][0] ? t->path[TLS_CA] : NULL,
                 .certificate = t->path[TLS_CERT][0] ? t->path[TLS_CERT] : NULL,
                 .key = t->path[TLS_KEY][0] ? t->path[TLS_KEY] : NULL,
+                .crl = t->path[TLS_CRL][0] ? t->path[TLS_CRL] : NULL,
                 .splay = m->bus->settings.registry.splay,
                 .host = m->who.host,
                 .slice = m->who.slice,
@@ -216,8 +217,9 @@ static void choose_again(struct member_state *m) {
 /* The registry's own files, else the uplink's. */
 static int choose_tls(struct member_state *m) {
         const struct settings *s = &m->bus->settings;
-        const char *own[] = { s->registry.ca_file, s->registry.cert_file, s->registry.key_file },
-                   *others[] = { s->uplink.ca_file, s->uplink.cert_file, s->uplink.key_file };
+        const char *own[] = { s->registry.ca_file, s->registry.cert_file, s->registry.key_file,
+                                s->registry.crl },
+                   *others[] = { s->uplink.ca_file, s->uplink.cert_file, s->uplink.key_file, s->uplink.crl };
 
         for (size_t f = 0; f < _TLS_FILE_MAX; f++)
                 if (tls_credential_path(tls_client_names.key[f], own[f][0] ? own[f] : others[f],

@@ -113,7 +113,7 @@ static int on_gap(enum uplink_class c, uint64_t id, const struct spool_gap *g, e
 
 static int open_uplink(struct bus *b, const struct uplink_options *own, struct uplink **ret) {
         const struct settings *s = &b->settings;
-        char ca[TLS_PATH_MAX], cert[TLS_PATH_MAX], key[TLS_PATH_MAX];
+        char ca[TLS_PATH_MAX], cert[TLS_PATH_MAX], key[TLS_PATH_MAX], crl[TLS_PATH_MAX];
         struct uplink_options o = *own;
         int r;
 
@@ -124,6 +124,7 @@ static int open_uplink(struct bus *b, const struct uplink_options *own, struct u
         o.ca_file = ca;
         o.cert_file = cert;
         o.key_file = key;
+        o.crl = crl;
         o.log_bytes = own->aside ? 0 : s->run_log_bytes;
         o.user_agent = "tpu-hostd/" TPU_HOSTD_VERSION;
         o.on_gap = on_gap;
@@ -131,7 +132,8 @@ static int open_uplink(struct bus *b, const struct uplink_options *own, struct u
         o.userdata = b;
         if (tls_credential_path("CaFile", s->uplink.ca_file, ca) < 0 ||
             tls_credential_path("CertFile", s->uplink.cert_file, cert) < 0 ||
-            tls_credential_path("KeyFile", s->uplink.key_file, key) < 0)
+            tls_credential_path("KeyFile", s->uplink.key_file, key) < 0 ||
+            tls_credential_path("Crl", s->uplink.crl, crl) < 0)
                 return -ENAMETOOLONG;
         r = uplink_new(b->event, &o, ret);
         return r < 0 ? log_error_errno(r, "the uplink cannot start with spool %s and endpoint '%s': %m",
