@@ -30,14 +30,18 @@ HOSTS = 4
 WORDS = ("wrong", "nobody", "host, not kind", "right")
 
 
-def judge(captures):
-    """What tpuctl says of captures, as verdict.first() has it."""
+def diagnose(captures, *options):
     with tempfile.NamedTemporaryFile(suffix=".capture") as file:
         file.write(captures)
         file.flush()
-        done = subprocess.run([BUILD / "agent/ctl/tpuctl", "diagnose", "all", "--json",
+        return subprocess.run([BUILD / "agent/ctl/tpuctl", "diagnose", "all", *options,
                                "--hosts", str(HOSTS), "--from", file.name],
                               capture_output=True, text=True, timeout=60, check=False)
+
+
+def judge(captures):
+    """What tpuctl says of captures, as verdict.first() has it."""
+    done = diagnose(captures, "--json")
     return verdicts.first(json.loads(done.stdout) if done.stdout else {"summary": done.stderr.strip()})
 
 
@@ -103,6 +107,12 @@ class Recorded(unittest.TestCase):
         print(f"recorded stalls: {share(rows)}; {len(listed)} known not to be right; better than that: "
               f"{sorted(set(listed) - set(wrong))}")
         self.assertEqual({n: w for n, w in wrong.items() if n not in listed}, {})
+
+    def test_the_example_of_the_page(self):
+        """docs/diagnose.md begins with what is said of ring-mount; its lines are wrapped there."""
+        shown = (TESTS.parent / "docs/diagnose.md").read_text().split("```\n")[1]
+        captures, = (c for name, _, c in recording.read_all(FOLDER) if name.startswith("ring-mount"))
+        self.assertIn(" ".join(shown.split()), " ".join(diagnose(captures).stdout.split()))
 
     def test_files_are_small_and_whole(self):
         for path in FOLDER.glob("*.xz"):
