@@ -148,7 +148,8 @@ static int run_pass(struct daemon *d, enum pass_kind kind, usec_t wait) {
                 kind = PASS_APPLY;
 
         if (overruns != d->overruns)
-                log_info("notifications were lost %u times so far; everything was read anew", overruns);
+                log_info("the kernel dropped notifications %u times so far; everything was read again",
+                         overruns);
         d->overruns = overruns;
         r = pass_run(d->n, kind, wait);
         if (r == -ENOMEM && d->error != r)

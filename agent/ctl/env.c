@@ -50,7 +50,7 @@ int verb_identity(const struct ctl *c, int argc, char *argv[]) {
                 .n_defs = ELEMENTSOF(defs),
                 .summary = "Shows slice, worker, peers and chips of this host, the source of each, and "
                            "what contradicts what.\n"
-                           "--config FILE stands for identity.conf. Exit code as of a check."
+                           "--config FILE replaces identity.conf. Exit code as of a check."
         };
         struct words w;
         int r;

@@ -365,7 +365,7 @@ int verb_run(const struct ctl *c, int argc, char *argv[]) {
                             NULL },
                           { "detach", NULL, "over slices: do not wait until it runs", NULL, &detach },
                           { "collector", "URL",
-                            "whom slices are asked of; default: tpuctl.conf, else " COLLECTOR_DEFAULT, &url,
+                            "whose registry starts it; default: tpuctl.conf, else " COLLECTOR_DEFAULT, &url,
                             NULL },
                           { "file", "FILE",
                             "[Run] with the others as Name=, Env=, …, and Command= (also: -f)", &file,

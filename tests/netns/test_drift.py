@@ -346,7 +346,7 @@ class Overrun(Drift):
                           self.host.sysctl("net.ipv4.tcp_no_metrics_save")), (RMEM, "1"))
         print(f"{drops} events lost, all right {(time.monotonic() - start) * 1000:.0f} ms after the daemon "
               f"went on", file=sys.stderr)
-        self.wait_for(lambda: "notifications were lost" in self.host.stderr(), True)
+        self.wait_for(lambda: "dropped notifications" in self.host.stderr(), True)
         # it still listens
         self.assertNotIn("never", self.host.check("/usr/bin/python3", "-c", DRIFT, "1460", "eth0"))
         self.assertNotIn("contested", self.report())

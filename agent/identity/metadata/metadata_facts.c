@@ -102,7 +102,7 @@ int metadata_nics_parse(const json_t *array, struct metadata_facts *f, char why[
 
                 for (size_t k = 0; !wrong && k < i; k++)
                         if (memcmp(nics[k].mac, nics[i].mac, sizeof(nics[i].mac)) == 0)
-                                wrong = "its mac is that of another one, too";
+                                wrong = "another NIC has the same mac";
                 if (wrong) {
                         (void) snprintf(why, METADATA_WHY_MAX, "network interface %zu: %s", i, wrong);
                         return -EBADMSG;
