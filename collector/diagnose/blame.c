@@ -272,7 +272,7 @@ static void judge_rank(const struct diagnosis *d, const struct overview *o, uint
                            number);
         if (n->behind ||
             (d->graph.debts.ranks[number].owes && !is_cut && d->graph.next[number] == STACK_NONE))
-                add_reason(s, n->behind ? c->kind : KIND_OWES,
+                add_reason(s, n->behind || c->end == END_RANKS ? c->kind : KIND_OWES,
                            weight_of(WEIGHT_OWES) * led, number);
         else if (n->in_circle)
                 add_reason(s, KIND_OWES, weight_of(WEIGHT_MEMBER) * led, number);

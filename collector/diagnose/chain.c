@@ -30,13 +30,14 @@ static double value_of(const struct wait_chain *c) {
         case END_CIRCLE:
         case END_OUTSIDE:
                 return 1 + c->weight;
-        case END_RANKS:
+        case END_RANKS: /* of several that are watched, a helper that does not wait for this one says more */
+                return c->certain ? 1.1 : 0.7;
         case END_PATH:
                 return 1.1;
         case END_OTHERS:
                 return 0.2;
         case END_UNKNOWN:
-                return 0.1 * c->weight;
+                return (c->odd ? 0.9 : 0.1) * c->weight;
         }
         return 0;
 }
@@ -91,6 +92,19 @@ static void add_target(struct wait_chain *c, uint32_t node) {
 static void follow_thread(struct follower *f, const struct captured_process *p,
                           const struct captured_thread *t, struct wait_chain *c);
 
+/* It came back to a thread that it has passed. If each of them waits for the next one alone, they are stuck.
+ * If one watches several, whoever waits for that one only serves it. */
+static void end_circle(struct wait_chain *c, uint8_t kind, const struct captured_thread *t) {
+        uint32_t i = 0;
+
+        while (c->steps[i].thread != t)
+                i++;
+        while (i < c->n && !(c->steps[i].wait && c->steps[i].wait->any))
+                i++;
+        end_here(c, kind)->end = i < c->n ? END_UNKNOWN : END_CIRCLE;
+        c->weight = i < c->n ? 0 : weight_of(WEIGHT_CYCLE);
+}
+
 static bool has_step(const struct wait_chain *c, const struct captured_thread *t) {
         for (uint32_t i = 0; i < c->n; i++)
                 if (c->steps[i].thread == t)
@@ -98,17 +112,17 @@ static bool has_step(const struct wait_chain *c, const struct captured_thread *t
         return false;
 }
 
-/* What a thread leads to that stands elsewhere than its like, where that says more than best does. Beside a
- * rank that stands as most do only what is plain counts. */
+/* What a thread leads to that stands elsewhere than its like, where that says more than best does. most: for
+ * a thread that stands as its own like do, so that only what is plain counts. */
 static void try_odd_thread(struct follower *f, const struct captured_process *p,
-                           const struct captured_thread *t, const struct wait_chain *c,
+                           const struct captured_thread *t, bool most, const struct wait_chain *c,
                            struct wait_chain *best) {
-        bool most = f->e->ranks[f->rank].alike == ALIKE_MOST;
+        const struct seen_host *h = &f->e->hosts[f->host];
         struct wait_chain next = *c;
         enum alike alike;
 
         if (has_step(c, t) || t->stack == STACK_NONE || t->changed ||
-            (thread_moved(&f->e->hosts[f->host], p, t) && (most || t->state != 'R')))
+            (thread_moved(h, p, t) && (most || t->state != 'R' || !thread_ran(h, p, t))))
                 return;
         alike = evidence_alike(f->e, f->host, p, t);
         if (alike == ALIKE_MOST || alike == ALIKE_NEAR || (most && alike != ALIKE_ODD))
@@ -117,6 +131,7 @@ static void try_odd_thread(struct follower *f, const struct captured_process *p,
         if (next.end == END_RANKS || next.end == END_OTHERS || (most && next.end == END_UNKNOWN) ||
             next.kind == WAIT_TIMER || (most && (next.kind == KIND_CPU || next.kind == WAIT_LOCK)))
                 return;
+        next.odd = p->pid != f->e->ranks[f->rank].pid && alike == ALIKE_ODD;
         next.solid = false;
         next.weight *= most ? weight_of(WEIGHT_SIDE) : 1;
         /* of equals the first thread by number, whatever their order */
@@ -131,6 +146,8 @@ static void try_odd_thread(struct follower *f, const struct captured_process *p,
 static void follow_odd_threads(struct follower *f, const struct captured_process *p,
                                const struct captured_thread *t, struct wait_chain *c) {
         struct wait_chain best = { .n = 0 };
+        bool most = c->n == 1 ? f->e->ranks[f->rank].alike == ALIKE_MOST
+                              : evidence_alike(f->e, f->host, p, t) == ALIKE_MOST;
 
         for (size_t i = 0; i < f->c->n_processes; i++) {
                 const struct captured_process *q = &f->c->processes[i];
@@ -138,7 +155,7 @@ static void follow_odd_threads(struct follower *f, const struct captured_process
                 if (q != p && (t->n_waits > 0 || q->pid < p->pid))
                         continue;
                 for (uint32_t k = 0; k < q->n_threads && f->budget > 0 && c->n < CHAIN_STEPS_MAX; k++)
-                        try_odd_thread(f, q, &f->c->threads[q->first_thread + k], c, &best);
+                        try_odd_thread(f, q, &f->c->threads[q->first_thread + k], most, c, &best);
         }
         if (best.n > 0)
                 *c = best;
@@ -163,10 +180,9 @@ static void follow_lock(struct follower *f, const struct captured_process *p, co
         const struct captured_process *q = w->holder_pid > 0 ? captured_process_of(f->c, w->holder_pid) : p;
         const struct captured_thread *t = q ? captured_thread_of(f->c, q, w->holder_tid) : NULL;
 
-        if (t && has_step(c, t)) {
-                end_here(c, w->kind)->end = END_CIRCLE;
-                c->weight = weight_of(WEIGHT_CYCLE);
-        } else if (t)
+        if (t && has_step(c, t))
+                end_circle(c, w->kind, t);
+        else if (t)
                 follow_thread(f, q, t, c);
         else if (w->holder_tid > 0 || (w->holder_pid > 0 && !q))
                 (void) end_here(c, w->kind); /* who held it is gone, or is none of the run */
@@ -219,14 +235,53 @@ static const struct captured_socket *socket_of(const struct follower *f, const s
         return NULL;
 }
 
+/* Whether x is the other end of s, as far as the two show it. The kernel's word counts. Else the end that
+ * has the path that the other one connected to is its server's; and two without a path that were made one
+ * behind the other are a pair. */
+static bool is_unix_end(const struct captured_socket *s, const struct captured_socket *x) {
+        if (x->family != AF_UNIX || x->inode == s->inode)
+                return false;
+        if (s->peer > 0 || x->peer > 0)
+                return s->peer == x->inode;
+        if (s->local == s->remote) /* neither has a path */
+                return x->local == x->remote && x->local == s->local && x->state != LISTENS &&
+                       (x->inode == s->inode + 1 || s->inode == x->inode + 1);
+        return s->remote != 0 ? x->local == s->remote : x->remote == s->local;
+}
+
+static const struct captured_socket *unix_end_of(const struct follower *f, const struct captured_process *p,
+                                                 const struct captured_socket *s) {
+        for (uint32_t i = 0; i < p->n_sockets; i++)
+                if (is_unix_end(s, &f->c->sockets[p->first_socket + i]))
+                        return &f->c->sockets[p->first_socket + i];
+        return NULL;
+}
+
+/* Of several processes that have the other end, as forked ones do, the one that says most. */
 static void follow_unix(struct follower *f, const struct captured_process *p, const struct captured_wait *w,
                         const struct captured_socket *s, struct wait_chain *c) {
-        for (size_t i = 0; i < f->c->n_processes && s->peer > 0; i++)
-                if (&f->c->processes[i] != p && socket_of(f, &f->c->processes[i], s->peer)) {
-                        follow_process(f, &f->c->processes[i], c);
+        struct wait_chain best = { .n = 0 };
+        uint64_t inode = 0;
+
+        for (size_t i = 0; i < f->c->n_processes && f->budget > 0; i++) {
+                const struct captured_process *q = &f->c->processes[i];
+                const struct captured_socket *end = q == p ? NULL : unix_end_of(f, q, s);
+                struct wait_chain next = *c;
+
+                if (!end)
+                        continue;
+                if (s->peer == 0 && s->local == s->remote && inode != 0 && inode != end->inode) {
+                        end_unknown(c, WAIT_SOCKET); /* a neighbour on either side: it may be either */
                         return;
                 }
-        follow_ends(f, p, w, s->peer, c);
+                inode = end->inode;
+                follow_process(f, q, &next);
+                keep_better(&best, &next);
+        }
+        if (best.n > 0)
+                *c = best;
+        else
+                follow_ends(f, p, w, s->peer, c);
 }
 
 /* Neither direction of a connection of the run carries. */
@@ -354,11 +409,10 @@ static void follow_thread(struct follower *f, const struct captured_process *p,
                           const struct captured_thread *t, struct wait_chain *c) {
         const struct seen_host *h = &f->e->hosts[f->host];
         uint8_t kind = place_kind(&f->e->scene->table, f->c, t, captured_state_of(p, t));
-        bool first = c->n == 0;
+        uint32_t depth;
 
         if (has_step(c, t)) {
-                end_here(c, kind)->end = END_CIRCLE;
-                c->weight = weight_of(WEIGHT_CYCLE);
+                end_circle(c, kind, t);
                 return;
         }
         if (c->n == CHAIN_STEPS_MAX || f->budget == 0) {
@@ -367,6 +421,7 @@ static void follow_thread(struct follower *f, const struct captured_process *p,
         }
         f->budget -= 1;
         c->steps[c->n++] = (struct chain_step){ p, t, NULL };
+        depth = c->n;
         c->stuck = thread_stuck(h, p, t);
         c->moved = thread_moved(h, p, t);
         if (kind == WAIT_STOPPED || kind == KIND_ENDED || (kind == KIND_CPU && t->n_waits == 0))
@@ -377,7 +432,7 @@ static void follow_thread(struct follower *f, const struct captured_process *p,
                 end_unknown(c, kind);
         else
                 (void) end_here(c, kind);
-        if (c->end == END_UNKNOWN && (first || p->pid == f->e->ranks[f->rank].pid) && !c->moved)
+        if (c->end == END_UNKNOWN && c->n == depth && !c->moved)
                 follow_odd_threads(f, p, t, c);
 }
 
@@ -397,7 +452,8 @@ void chain_follow(const struct evidence *e, uint32_t rank, struct wait_chain *re
                 follow_thread(&f, p, t, &c);
         else
                 follow_process(&f, p, &c);
-        if (c.end == END_UNKNOWN && r->alike == ALIKE_MOST && (kind_waits(c.kind) || c.kind == WAIT_UNKNOWN))
+        if (c.end == END_UNKNOWN && r->alike == ALIKE_MOST && !c.odd &&
+            (kind_waits(c.kind) || c.kind == WAIT_UNKNOWN))
                 c.end = END_OTHERS;
         *ret = c;
 }

@@ -35,6 +35,7 @@ struct wait_chain {
         uint32_t n;
         enum chain_end end;
         uint8_t kind;      /* of the last step: enum stall_kind */
+        bool odd;          /* it ends in another process, at a thread that stands elsewhere than its like */
         bool solid;        /* at each step the kernel or the memory says who holds it */
         bool certain;      /* END_RANKS: one wait, for one rank */
         bool deserted;     /* nobody has the other end of the pipe that it reads */

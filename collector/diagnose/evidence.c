@@ -204,21 +204,32 @@ static void judge_rank(struct evidence *e, struct rank *rank, const char *name) 
         }
 }
 
+/* In the capture before; NULL: there is none. */
+static const struct captured_thread *thread_before(const struct seen_host *h,
+                                                   const struct captured_process *p,
+                                                   const struct captured_thread *thread) {
+        const struct host_capture *before = h->last == h->capture[1] ? h->capture[0] : NULL;
+
+        return captured_thread_of(before, captured_process_of(before, p->pid), thread->tid);
+}
+
 bool thread_moved(const struct seen_host *h, const struct captured_process *p,
                   const struct captured_thread *thread) {
-        const struct host_capture *before = h->last == h->capture[1] ? h->capture[0] : NULL;
-        const struct captured_thread *then = captured_thread_of(before, captured_process_of(before, p->pid),
-                                                                thread->tid);
+        const struct captured_thread *then = thread_before(h, p, thread);
 
         return then && (then->stack != thread->stack || then->state != thread->state || thread->changed);
 }
 
 bool thread_stuck(const struct seen_host *h, const struct captured_process *p,
                   const struct captured_thread *thread) {
-        const struct host_capture *before = h->last == h->capture[1] ? h->capture[0] : NULL;
+        return thread_before(h, p, thread) && !thread_moved(h, p, thread);
+}
 
-        return captured_thread_of(before, captured_process_of(before, p->pid), thread->tid) &&
-               !thread_moved(h, p, thread);
+bool thread_ran(const struct seen_host *h, const struct captured_process *p,
+                const struct captured_thread *thread) {
+        const struct captured_thread *then = thread_before(h, p, thread);
+
+        return then && then->state == 'R';
 }
 
 static struct alike_thread like_what(const struct evidence *e, uint32_t host,

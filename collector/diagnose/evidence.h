@@ -63,3 +63,6 @@ bool thread_moved(const struct seen_host *h, const struct captured_process *p,
 /* Likewise, at the same place. */
 bool thread_stuck(const struct seen_host *h, const struct captured_process *p,
                   const struct captured_thread *thread);
+/* It ran in the capture before. */
+bool thread_ran(const struct seen_host *h, const struct captured_process *p,
+                const struct captured_thread *thread);

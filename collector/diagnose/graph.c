@@ -35,9 +35,9 @@ static double end_of_rank(const struct wait_chain *c, enum alike alike) {
                 return weight_of(WEIGHT_SPINS);
         if (c->end != END_UNKNOWN)
                 return c->weight;
-        if (alike == ALIKE_NEAR)
+        if (alike == ALIKE_NEAR && !c->odd)
                 return weight_of(WEIGHT_NEAR);
-        return alike == ALIKE_UNSURE && is_vague(c->kind) ? c->weight / 2 : c->weight;
+        return alike == ALIKE_UNSURE && !c->odd && is_vague(c->kind) ? c->weight / 2 : c->weight;
 }
 
 /* What it passes on to nobody in particular. */
@@ -46,7 +46,8 @@ static double likeness_of(const struct wait_chain *c, enum alike alike) {
                 return 0;
         if (c->end == END_OTHERS)
                 return weight_of(WEIGHT_LIKE_MOST);
-        if (may_spin(c, alike) || (c->end == END_UNKNOWN && is_vague(c->kind) && alike != ALIKE_ODD))
+        if (may_spin(c, alike) ||
+            (c->end == END_UNKNOWN && is_vague(c->kind) && alike != ALIKE_ODD && !c->odd))
                 return weight_of(WEIGHT_LIKE_MOST) / 2;
         return 0;
 }

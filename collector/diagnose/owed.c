@@ -100,7 +100,7 @@ static void find_alone(const struct evidence *e, struct debts *d) {
         size_t who = 0, known = 0;
 
         for (size_t i = 0; i < e->n_ranks; i++) {
-                int64_t ms = d->ranks[i].owes_ms;
+                int64_t ms = d->ranks[i].cut ? 0 : d->ranks[i].owes_ms; /* what is lost is the path's */
 
                 known += d->ranks[i].known;
                 if (ms > most) {

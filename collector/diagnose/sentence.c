@@ -156,7 +156,8 @@ static void put_quote(FILE *f, const struct diagnosis *d, const struct suspect *
 }
 
 static void put_reason(FILE *f, const struct diagnosis *d, const struct suspect *s, enum stall_kind kind) {
-        if (s->rank != STACK_NONE && kind == s->kind && d->graph.nodes[s->rank].behind) {
+        if (s->rank != STACK_NONE && kind == s->kind &&
+            (d->graph.nodes[s->rank].behind || d->graph.chains[s->rank].end == END_RANKS)) {
                 put_owes(f, d, s);
                 return;
         }

@@ -23,7 +23,6 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 from lab import LabError  # noqa: E402  (the path comes first)
-from lab.host import Result  # noqa: E402
 import scenario  # noqa: E402
 
 BUILD = Path(os.environ.get("BUILD_DIR", scenario.TOP / "build/dev"))
@@ -98,11 +97,15 @@ def limited(name, prop, value):
 
 
 def descriptors(name):
-    """It begins anew, and may have two less open than it had."""
+    """It has as many open as it may."""
     def do(b):
-        n = int(b.on_host(name).sh(f"ls /proc/{b.main_pid(name)}/fd | wc -l"))
-        drop_in(name, f"LimitNOFILE={n - 2}")[0](b)
-    return do, drop_in(name, "")[1]
+        host, pid = b.on_host(name), b.main_pid(name)
+        n = int(host.sh(f"ls /proc/{pid}/fd | wc -l"))
+        subprocess.run(["prlimit", "--pid", str(host.pid_outside(pid)), f"--nofile={n}:"], check=True)
+
+    def undo(b):
+        b.on_host(name).sh(f"systemctl restart {name}")
+    return do, undo
 
 
 def clock(name, seconds):
@@ -194,23 +197,6 @@ def faults():
 
 # --- The bench ---------------------------------------------------------------------------------------------
 
-def without_bus(host):
-    """host.run() without a service around each command: the bus may be what is stopped."""
-    def run(argv, check=False, timeout=60, user=None, **_):
-        as_user = ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups"] if user else []
-        try:
-            done = subprocess.run([*host._enter(), *as_user, *map(str, argv)], text=True, errors="replace",
-                                  capture_output=True, timeout=timeout, check=False,
-                                  stdin=subprocess.DEVNULL,
-                                  env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"})
-        except subprocess.TimeoutExpired as e:
-            raise LabError(f"{host.name}: {argv}: no end within {timeout} s") from e
-        if check and done.returncode != 0:
-            raise LabError(f"{host.name}: {argv}: exit code {done.returncode}: {done.stderr[-1000:]}")
-        return Result(done.returncode, done.stdout, done.stderr)
-    return run
-
-
 class Bench:
     def __init__(self, lab):
         self.lab, self.h, self.c, self.tracer, self.began = lab, lab.hosts[0], lab.collector, None, 0
@@ -218,8 +204,6 @@ class Bench:
         self.h.run(["tpuctl", "run", "--name", "train", "--framework", "plain", "--malloc", "glibc",
                     "--share-devices", "--", "/bin/sh", "-c", RUN], user="alice", check=True)
         self.h.wait_for(lambda: self.step() > 5, 60, "steps")
-        for h in (self.h, self.c):
-            h.run = without_bus(h)
         self.pid = self.main_pid("tpu-run-train")
         self.settled()
         self.wanted = self.settings()

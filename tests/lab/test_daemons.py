@@ -160,7 +160,7 @@ class Daemons(unittest.TestCase):
         host.sh("systemctl kill -s STOP tpu-netcfg")
         host.wait_for(lambda: any("daemon.state tpu-netcfg: WARN" in line for line in
                                   host.journal("tpu-hostd.service").splitlines()), 100, "the event")
-        host.wait_for(lambda: "daemon.state tpu-netcfg" in scenario.ctl(host, "fleet", "--json",
+        host.wait_for(lambda: "daemon.state tpu-netcfg" in scenario.ctl(host, "fleet", "hosts", "--json",
                                                                         check=False).out, 150, "the fleet")
         host.sh("systemctl kill -s 9 tpu-netcfg")
 

@@ -113,6 +113,33 @@ static void cause_names(struct world *w, uint32_t host) {
         outside(w, host, IPPROTO_UDP, "169.254.169.254:53");
 }
 
+/* A helper at the other end of a Unix socket of which the kernel does not tell the peer. */
+static void helper(struct world *w, uint32_t host, const char *path) {
+        struct world_host *h = &w->hosts[host];
+        const struct captured_socket one = { .family = AF_UNIX, .state = 1, .fd = 5 };
+
+        world_wait(stands(w, host, OWN_BATCH), WAIT_SOCKET)->number = 9001;
+        (void) world_process(w, host, 5000, world_pid(host), "numbers.py:8 serve");
+        world_wait(&h->threads[h->n_threads - 1], WAIT_FILE)->text = world_text(w, "fuse /mnt/data");
+        for (uint32_t i = 0; i < 2; i++) {
+                struct captured_socket *s = &h->more[h->n_more];
+
+                *s = one;
+                s->inode = (path ? 9001 + 70 * i : 9001 + i);
+                s->local = path && i == 1 ? world_text(w, path) : 0;
+                s->remote = path && i == 0 ? world_text(w, path) : 0;
+                h->more_of[h->n_more++] = i == 0 ? 0 : 5000;
+        }
+}
+
+static void cause_pair(struct world *w, uint32_t host) {
+        helper(w, host, NULL);
+}
+
+static void cause_path(struct world *w, uint32_t host) {
+        helper(w, host, "/run/numbers");
+}
+
 static const struct cause {
         const char *name;
         void (*strike)(struct world *w, uint32_t host);
@@ -132,6 +159,10 @@ static const struct cause {
         { "child killed", cause_child_killed, WAIT_CHILD,
           "whose other end nobody has: a child of it has ended" },
         { "storage", cause_storage, WAIT_SOCKET, "→ 172.16.0.9:443" },
+        { "pair of sockets", cause_pair, WAIT_FILE,
+          "; process 5000 (`train`) waits for the file system fuse /mnt/data" },
+        { "server on a path", cause_path, WAIT_FILE,
+          "; process 5000 (`train`) waits for the file system fuse /mnt/data" },
         { "names", cause_names, WAIT_SOCKET, "→ 169.254.169.254:53" },
 };
 
@@ -289,4 +320,25 @@ static void test_the_chain(void) {
         (void) diagnosis_free(d);
 }
 
-TEST_MAIN(test_shapes_by_causes, test_the_chain)
+/* A neighbour on either side may be either: the chain ends there, and says no process. */
+static void test_pairs_that_cannot_be_told(void) {
+        static struct world w;
+        _cleanup_scene_ struct scene scene = SCENE_NULL;
+        struct world_host *h = &w.hosts[1];
+        struct diagnosis *d;
+
+        world_init(&w, 4);
+        for (uint32_t i = 0; i < 4; i++)
+                if (i != 1)
+                        (void) world_recv(&w, i, world_main(&w, i), world_link(&w, 1, i));
+        cause_pair(&w, 1);
+        h->more[h->n_more] = h->more[1];
+        h->more[h->n_more].inode = 9000;
+        h->more_of[h->n_more++] = world_process(&w, 1, 5001, world_pid(1), "other.py:8 serve");
+        d = world_diagnose(&w, &scene);
+        ASSERT_EQ(d->graph.chains[1].n, 1);
+        ASSERT_EQ(d->graph.chains[1].end, END_UNKNOWN);
+        (void) diagnosis_free(d);
+}
+
+TEST_MAIN(test_shapes_by_causes, test_the_chain, test_pairs_that_cannot_be_told)

@@ -34,7 +34,8 @@ struct world_host {
         struct world_process processes[4];
         struct world_thread threads[WORLD_THREADS_MAX];
         struct captured_end ends[8];
-        struct captured_socket more[WORLD_SOCKETS_MAX]; /* of the rank */
+        struct captured_socket more[WORLD_SOCKETS_MAX];
+        uint32_t more_of[WORLD_SOCKETS_MAX]; /* which process; 0: the rank */
         size_t n_processes, n_threads, n_ends, n_more;
         uint64_t step;
         usec_t ended;
@@ -183,11 +184,15 @@ static inline void world_add_process(struct world *w, uint32_t host, const struc
                 if (w->links[i].b == host)
                         world_socket(c, t, &w->links[i], i, true);
         }
-        for (size_t i = 0; i < h->n_more && p->pid == world_pid(host); i++) {
+        for (size_t i = 0; i < h->n_more; i++) {
                 struct captured_socket s = h->more[i];
 
-                s.remote = scene_string(t, w->text[s.remote - 1]);
-                s.local = scene_string(t, s.local ? w->text[s.local - 1] : "10.10.0.1:50000");
+                if (p->pid != (h->more_of[i] ? h->more_of[i] : world_pid(host)))
+                        continue;
+                s.remote = s.remote ? scene_string(t, w->text[s.remote - 1]) : 0;
+                s.local = s.local                ? scene_string(t, w->text[s.local - 1])
+                          : s.family == AF_UNIX ? 0
+                                                 : scene_string(t, "10.10.0.1:50000");
                 ASSERT_OK(host_capture_add_socket(c, &s));
         }
         for (size_t i = 0; i < h->n_threads; i++) {

@@ -51,6 +51,8 @@ TRAININGS = {t.name: t for t in (
              ("ring.py",), next_one),
     Training("star", "a parameter server: the first rank keeps the weights", "plain", ("star.py",),
              lambda rank: 0 if rank else 1),
+    Training("stages", "a pipeline of event loops, each with a process for the numbers beside it", "plain",
+             ("stages.py",), lambda rank: rank - 1 if rank else 1),
     Training("mpi", "MPI's own sum of gradients, batches from a thread", "plain",
              ("mpi_start.py", "mpi.py"), lambda rank: rank ^ 1, first_speaks=True,
              packages=("openmpi-bin", "python3-mpi4py")),
