@@ -10,6 +10,7 @@
 #define WARN_PERCENT 5 /* check_words.def says them, too */
 #define FAIL_PERCENT 1
 
+#define SHM "/dev/shm"
 #define OTHERS_MAX 64
 #define PATH_SHOWN_MAX 64 /* bytes; longer ones are left out */
 
@@ -87,6 +88,24 @@ static bool sample_other(const struct mount_entry *m, void *userdata) {
         return ++o->n < OTHERS_MAX;
 }
 
+/* Its size is what somebody gave it: measured by the memory, of which half is usual. */
+static void check_shm(const struct host *h, struct sink *s) {
+        struct host_space v;
+        uint64_t memory = 0;
+        char text[4096];
+
+        if (host_space(h, SHM, &v) < 0 || v.bytes == 0 || v.bytes_available > v.bytes)
+                return; /* there is none, or it is not ours to see */
+        if (host_read(h, "/proc/meminfo", text, sizeof(text), NULL) == 0 && startswith(text, "MemTotal:"))
+                memory = strtoull(text + strlen("MemTotal:"), NULL, 10) * 1024;
+        probe_tell(s,
+                   v.bytes < memory / 100 * WARN_PERCENT                   ? WORDS_SHM_SMALL :
+                   v.bytes_available < v.bytes / 100 * WARN_PERCENT ? WORDS_SHM_FULL :
+                                                                             WORDS_SHM,
+                   SHM, NULL, "%.1f of %.1f GiB free", (double) v.bytes_available / (1 << 30),
+                   (double) v.bytes / (1 << 30));
+}
+
 int probe_disk(const struct host *h, const struct probe_context *c, struct sink *s) {
         struct told told = { .n = 0 };
         struct others others = { .host = h, .told = &told, .sink = s };
@@ -107,6 +126,7 @@ int probe_disk(const struct host *h, const struct probe_context *c, struct sink 
                         continue;
                 check_space(places[i], &v, s);
         }
+        check_shm(h, s);
         (void) mountinfo_visit(h, sample_other, &others); /* the others are measured, not judged */
         return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernel leaves to the processes of a run: open files, and ports of their own. */
+/* What the kernel leaves to the processes of a run: open files, ports, CPUs, TCP as a whole. */
 #include "device_owners.h"
 #include "paths.h"
 #include "words.h"
@@ -8,21 +8,35 @@
 #define PORTS_KEPT "/proc/sys/net/ipv4/ip_local_reserved_ports"
 #define PORTS_TEXT_MAX 4096
 
-/* "8080,9148-9150" */
-static bool is_in_ports(const char *list, unsigned port) {
-        while (*list) {
-                char *end;
-                unsigned long first = strtoul(list, &end, 10), last = first;
+/* The next range of "8080,9148-9150". False: there is none. */
+static bool next_range(const char **list, unsigned long *ret_first, unsigned long *ret_last) {
+        char *end;
 
-                if (end == list)
-                        return false;
-                if (*end == '-')
-                        last = strtoul(end + 1, &end, 10);
+        *ret_first = *ret_last = strtoul(*list, &end, 10);
+        if (end == *list)
+                return false;
+        if (*end == '-')
+                *ret_last = strtoul(end + 1, &end, 10);
+        *list = *end == ',' ? end + 1 : end;
+        return true;
+}
+
+static bool is_in_ranges(const char *list, unsigned port) {
+        unsigned long first, last;
+
+        while (next_range(&list, &first, &last))
                 if (port >= first && port <= last)
                         return true;
-                list = *end == ',' ? end + 1 : end;
-        }
         return false;
+}
+
+static unsigned count_ranges(const char *list) {
+        unsigned long first, last;
+        unsigned n = 0;
+
+        while (next_range(&list, &first, &last))
+                n += last >= first ? (unsigned) (last - first + 1) : 0;
+        return n;
 }
 
 /* The kernel gives the ports of its range to whoever connects: one that a run binds may be gone. */
@@ -41,12 +55,61 @@ static void judge_ports(const struct host *h, struct sink *s) {
         }
         kept[strcspn(kept, "\n")] = '\0';
         for (unsigned port = first; port <= last && port <= UINT16_MAX; port++)
-                open += port_is_of_runs(port) && !is_in_ports(kept, port);
+                open += port_is_of_runs(port) && !is_in_ranges(kept, port);
         (void) snprintf(wanted, sizeof(wanted), "%s%s" RUN_PORTS, kept, kept[0] ? "," : "");
         if (open > 0)
                 probe_tell(s, WORDS_PORTS_OPEN, NULL, wanted, "%u-%u", first, last);
         else
                 probe_tell(s, WORDS_PORTS_KEPT, NULL, NULL, "%u-%u", first, last);
+}
+
+#define CPUS_ONLINE "/sys/devices/system/cpu/online"
+#define STATUS_MAX 16384 /* of hundreds of CPUs the masks are long */
+
+/* Services have the CPUs of the process that starts them. */
+static void judge_cpus(const struct host *h, struct sink *s) {
+        char online[256], text[STATUS_MAX];
+        const char *allowed = NULL;
+        unsigned all, some;
+        int r = host_read(h, CPUS_ONLINE, online, sizeof(online), NULL);
+
+        if (r == 0)
+                r = host_read(h, "/proc/1/status", text, sizeof(text), NULL);
+        if (r == 0)
+                allowed = strstr(text, "\nCpus_allowed_list:");
+        if (r < 0 || !allowed) {
+                probe_tell(s, WORDS_CPUS_UNREADABLE, NULL, r < 0 ? strerror(-r) : "not told", "%s", "");
+                return;
+        }
+        online[strcspn(online, "\n")] = '\0';
+        allowed += strcspn(allowed, ":") + 1;
+        all = count_ranges(online);
+        some = count_ranges(allowed + strspn(allowed, " \t"));
+        probe_tell(s, some < all ? WORDS_CPUS_FEW : WORDS_CPUS, NULL, online, "%u of %u", MIN(some, all),
+                   all);
+}
+
+/* What a connection cannot be fast without, whatever the profile wants. */
+static void judge_tcp(const struct host *h, struct sink *s) {
+        static const char *const needed[] = { "tcp_window_scaling", "tcp_sack", "tcp_moderate_rcvbuf" };
+        size_t good = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(needed); i++) {
+                char path[80], name[48];
+                uint64_t on;
+                int r;
+
+                (void) snprintf(path, sizeof(path), "/proc/sys/net/ipv4/%s", needed[i]);
+                (void) snprintf(name, sizeof(name), "net.ipv4.%s", needed[i]);
+                r = host_read_u64(h, path, &on);
+                good += r == 0 && on != 0;
+                if (r < 0)
+                        probe_tell(s, WORDS_TCP_UNREADABLE, name, strerror(-r), "%s", "");
+                else if (on == 0)
+                        probe_tell(s, WORDS_TCP_WITHOUT, name, NULL, "0");
+        }
+        if (good == ELEMENTSOF(needed))
+                probe_tell(s, WORDS_TCP_WHOLE, NULL, NULL, "as the kernel sets it");
 }
 
 static void judge_files(const struct host *h, struct sink *s) {
@@ -65,5 +128,7 @@ int probe_limits(const struct host *h, const struct probe_context *c, struct sin
         (void) c;
         judge_files(h, s);
         judge_ports(h, s);
+        judge_cpus(h, s);
+        judge_tcp(h, s);
         return 0;
 }

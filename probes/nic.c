@@ -147,6 +147,32 @@ static void look_at(const struct host *h, const struct probe_context *c, const s
         nic_look_at_device(h, nic, s);
 }
 
+static bool has_address(const struct address_table *t, int index) {
+        for (size_t i = 0; i < t->n; i++)
+                if (t->addresses[i].index == index)
+                        return true;
+        return false;
+}
+
+/* A NIC that somebody put into a bridge or a bond is none of ours any more; with addresses it was. */
+static void look_at_ports(const struct host *h, const struct link_table *t, struct sink *s) {
+        struct address_table addresses = { 0 };
+
+        if (addresses_read(h, &addresses) < 0)
+                return;
+        for (size_t i = 0; i < t->n; i++) {
+                const struct link *l = &t->links[i], *master = link_by_index(t, l->master);
+                struct link alone = *l;
+
+                alone.master = 0;
+                if (l->master != 0 && master && !streq(master->kind, "vrf") && link_is_data_nic(&alone) &&
+                    has_address(&addresses, l->index))
+                        probe_tell(s, WORDS_NIC_PORT, l->name, master->name, "a port of %s (%s)",
+                                   master->name, master->kind);
+        }
+        address_table_clear(&addresses);
+}
+
 /* lo carries what the programs of this host say to each other. */
 static void look_at_loopback(const struct link_table *t, struct sink *s) {
         for (size_t i = 0; i < t->n; i++)
@@ -222,6 +248,7 @@ int probe_nic(const struct host *h, const struct probe_context *c, struct sink *
                         found++;
                 }
         look_at_loopback(t, s);
+        look_at_ports(h, t, s);
         look_at_qdiscs(h, c, t, s);
         look_at_gateways(h, c, t, s);
         (void) snprintf(n_links, sizeof(n_links), "%zu", t->n);

@@ -368,7 +368,7 @@ static bool is_narrow(const struct intent *i, const struct found *f, const struc
         if (is_link_local4(r) || !source_is_data_route(i, &f->links, r))
                 return false;
         mtu = nic_mtu(i, link_by_index(&f->links, r->hops[0]));
-        return (r->metrics[RTAX_MTU] > 0 && r->metrics[RTAX_MTU] < mtu) ||
+        return route_is_slow(r) || (r->metrics[RTAX_MTU] > 0 && r->metrics[RTAX_MTU] < mtu) ||
                (r->metrics[RTAX_ADVMSS] > 0 && r->metrics[RTAX_ADVMSS] + headers < mtu);
 }
 

@@ -20,6 +20,8 @@ int path_report_add(struct path_report *report, const struct path_result *r) {
         k = finding_list_add(&report->findings, &f);
         if (k == 0 && path_judge_loss(r, &f))
                 k = finding_list_add(&report->findings, &f);
+        if (k == 0 && path_judge_port(r, &f))
+                k = finding_list_add(&report->findings, &f);
         report->n_results += k == 0;
         return k;
 }
@@ -36,6 +38,15 @@ static const char *const directions[] = {
         [PROOF_BACK] = "back",
 };
 
+static const char *port_text(const struct path_port *p) {
+        static const char *const words[_PORT_ANSWER_MAX] = {
+                [PORT_ANSWERS] = "answers",   [PORT_REFUSES] = "refuses", [PORT_SILENT] = "silent",
+                [PORT_REJECTED] = "rejected", [PORT_NO_WAY] = "no way",
+        };
+
+        return p->tried ? words[p->answer] : "";
+}
+
 /* What the kernel would do: empty or 0 for what it did not say. */
 static json_t *view_to_json(const struct path_view *v) {
         char words[ROUTE_WORDS_MAX];
@@ -50,13 +61,15 @@ static json_t *view_to_json(const struct path_view *v) {
 static json_t *result_to_json(const struct path_result *r) {
         char from[ADDRESS_TEXT_MAX], to[ADDRESS_TEXT_MAX];
 
-        return json_pack("{s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:b, s:I, s:i, s:i, s:i, s:o}", "nic", r->nic,
+        return json_pack("{s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:b, s:I, s:i, s:i, s:i, s:s, s:o}",
+                         "nic", r->nic,
                          "peer", r->peer, "from", address_text(&r->from, from), "to",
                          address_text(&r->to, to), "mtu", (json_int_t) r->mtu, "answer",
                          answers[r->proof.answer], "direction",
                          directions[r->proof.direction], "exact", r->proof.exact, "passes",
                          (json_int_t) r->proof.passes, "error", -r->proof.error, "echoes",
-                         (int) r->proof.echoes, "lost", (int) r->proof.lost, "kernel",
+                         (int) r->proof.echoes, "lost", (int) r->proof.lost, "tcp",
+                         port_text(&r->port), "kernel",
                          view_to_json(&r->view));
 }
 

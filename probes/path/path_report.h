@@ -12,6 +12,15 @@
 #include "lane.h"
 #include "path_view.h"
 #include "peers.h"
+#include "port_probe.h"
+
+/* What a connection to a port of runs met (port_probe.h), beside the echoes. */
+struct path_port {
+        bool tried;
+        enum port_answer answer;
+        int error;
+        const char *dropped_by; /* silent: who on this host threw it away; NULL: nobody here did */
+};
 
 /* One path that was tried. */
 struct path_result {
@@ -20,6 +29,7 @@ struct path_result {
         uint32_t mtu; /* the full size: of nic */
         struct path_view view;
         struct proof_result proof;
+        struct path_port port;
         size_t finding; /* its index in findings */
 };
 

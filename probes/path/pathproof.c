@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <sys/random.h>
 
 #include "check_words.h"
 #include "lane.h"
 #include "nic_qdisc.h"
+#include "own_drops.h"
 #include "path_plan.h"
 #include "pathproof.h"
 #include "resolve.h"
 #include "tcp_connections.h"
 #include "verdict.h"
 
+#define PORT_TRIES_MAX 512 /* a process has 1024 descriptors */
 #define BURST 16 /* packets between two looks at the answers: their jumbo buffers must fit the sockets' */
 #define CONNECTIONS_BYTES (4 * 1024 * 1024) /* of the kernel's answer: some ten thousand */
 #define PING_GROUPS "/proc/sys/net/ipv4/ping_group_range"
@@ -36,6 +39,14 @@ struct pathproof {
         size_t n_starts;
         struct proof_target *targets;
         struct proof *proof;
+        struct port_try { /* of each path, then of each of our addresses from this host itself */
+                struct pathproof *all;
+                struct port_probe *probe;
+                struct path_port port;
+        } *tries;
+        size_t n_tries, tries_open;
+        struct own_drops drops; /* as they were before the first packet */
+        bool proven;            /* no more packets: the tries are waited for */
         sd_event_source *timer;
 };
 
@@ -54,6 +65,9 @@ struct pathproof *pathproof_free(struct pathproof *p) {
         link_table_clear(&p->links);
         path_report_clear(&p->report);
         qdisc_table_clear(&p->qdiscs);
+        for (size_t i = 0; i < p->n_tries; i++)
+                (void) port_probe_free(p->tries[i].probe);
+        free(p->tries);
         free(p->targets);
         free(p);
         return NULL;
@@ -164,9 +178,44 @@ static const struct link *find_link(const struct pathproof *p, const char *name)
         return NULL;
 }
 
+/* What came of the ports: of one that was silent, whether this host threw it away itself. */
+static void add_ports(struct pathproof *p) {
+        struct own_drops now;
+        const char *words;
+
+        own_drops_read(p->host, &now);
+        words = own_drops_words(&p->drops, &now);
+        for (size_t i = 0; i < p->n_tries; i++) {
+                struct path_port *port = &p->tries[i].port;
+
+                if (port->tried && port->answer == PORT_SILENT)
+                        port->dropped_by = words;
+                if (i < p->plan.n)
+                        p->plan.paths[i].what.port = *port;
+        }
+}
+
+/* From one of our addresses to itself: what drops that drops what peers send. */
+static void add_inward(struct pathproof *p) {
+        for (size_t i = p->plan.n; i < p->n_tries; i++) {
+                const struct path_port *port = &p->tries[i].port;
+                char address[ADDRESS_TEXT_MAX], number[8];
+                struct finding f;
+
+                if (!port->tried || port->answer == PORT_ANSWERS || port->answer == PORT_REFUSES)
+                        continue;
+                (void) snprintf(number, sizeof(number), "%d", PATH_PORT);
+                (void) address_text(&p->starts[i - p->plan.n].source, address);
+                check_tell(&f, WORDS_PATH_TCP_INWARD, address, number, address);
+                (void) add_run_finding(p, &f, "no answer"); /* no memory: the paths stay */
+        }
+}
+
 static void judge_paths(struct pathproof *p) {
         _cleanup_qdiscs_ struct qdisc_table now = QDISC_TABLE_NULL;
 
+        add_ports(p);
+        add_inward(p);
         add_connections(p);
         if (qdiscs_read(p->host, &now) == 0)
                 add_qdiscs(p, &now);
@@ -202,10 +251,11 @@ static int on_next_packet(sd_event_source *s, uint64_t usec, void *userdata) {
                 if (sent % BURST == 0)
                         drain_lanes(p);
         }
-        if (wake == USEC_INFINITY) {
+        p->proven = wake == USEC_INFINITY;
+        if (p->proven && p->tries_open == 0)
                 judge_paths(p); /* p may be gone */
+        if (wake == USEC_INFINITY)
                 return 0;
-        }
         (void) sd_event_source_set_time(p->timer, wake); /* our own clock and source: cannot fail */
         (void) sd_event_source_set_enabled(p->timer, SD_EVENT_ONESHOT);
         return 0;
@@ -257,6 +307,39 @@ static int find_lane(struct pathproof *p, const union path_address *source, unsi
         return r < 0 ? r : watch_socket(p, lane_udp_fd(s->lane), &s->io[1]);
 }
 
+static void on_port(enum port_answer a, int error, void *userdata) {
+        struct port_try *t = userdata;
+        struct pathproof *p = t->all;
+
+        t->port = (struct path_port){ .tried = true, .answer = a, .error = error };
+        assert(p->tries_open > 0);
+        if (--p->tries_open > 0 || !p->proven)
+                return;
+        /* Not from within the probe's own call; our own source: cannot fail. */
+        (void) sd_event_source_set_time(p->timer, 0);
+        (void) sd_event_source_set_enabled(p->timer, SD_EVENT_ONESHOT);
+}
+
+/* One that cannot be made is not tried: of so many paths that descriptors run out, the last. */
+static int start_ports(struct pathproof *p) {
+        p->n_tries = p->plan.n + p->n_starts;
+        p->tries = calloc(p->n_tries, sizeof(*p->tries));
+        if (!p->tries)
+                return -ENOMEM;
+        own_drops_read(p->host, &p->drops);
+        for (size_t i = 0; i < MIN(p->n_tries, (size_t) PORT_TRIES_MAX); i++) {
+                struct port_try *t = &p->tries[i];
+                const union path_address *from = i < p->plan.n ? &p->plan.paths[i].what.from :
+                                                                 &p->starts[i - p->plan.n].source;
+
+                t->all = p;
+                if (port_probe_new(p->event, from, i < p->plan.n ? &p->plan.paths[i].what.to : from,
+                                   PATH_PORT, PATHPROOF_PORTS_TIME, on_port, t, &t->probe) == 0)
+                        p->tries_open++;
+        }
+        return 0;
+}
+
 /* 0: it goes on from the loop. */
 static int start_proof(struct pathproof *p) {
         int r = 0;
@@ -271,6 +354,8 @@ static int start_proof(struct pathproof *p) {
                 p->targets[i].full = p->plan.paths[i].what.mtu;
                 r = find_lane(p, &p->plan.paths[i].what.from, &p->targets[i].lane);
         }
+        if (r >= 0)
+                r = start_ports(p);
         if (r >= 0)
                 r = proof_new(p->targets, p->plan.n, &p->proof);
         if (r >= 0)

@@ -3,8 +3,10 @@
 /*
  * An interface at 8896 proves nothing about the path: this sends packets of full size with "don't fragment"
  * from each data-centre NIC to the matching NIC of each peer and says what arrives (proof.h), as findings
- * "path.mtu", one a NIC and peer. Runs in the caller's loop, blocks nothing, needs no right but
- * net.ipv4.ping_group_range, and is over within PATHPROOF_TIME.
+ * "path.mtu", one a NIC and peer. Beside them a connection to a port of runs is tried (port_probe.h), for a
+ * filter of TCP lets echoes pass: "path.tcp", where no answer comes. Nothing is sent over it. Runs in the
+ * caller's loop, blocks nothing, needs no right but net.ipv4.ping_group_range, and is over within
+ * PATHPROOF_TIME.
  */
 #include <systemd/sd-event.h>
 
@@ -14,6 +16,8 @@
 #include "peers.h"
 
 #define PATHPROOF_NAMES_TIME (USEC_PER_SEC) /* at most, for names that are no addresses */
+/* The kernel asks again after a second: one lost packet is no silence, and a second try is counted. */
+#define PATHPROOF_PORTS_TIME (1300 * USEC_PER_MSEC)
 #define PATHPROOF_TIME (PATHPROOF_NAMES_TIME + 2 * USEC_PER_SEC)
 
 struct pathproof;

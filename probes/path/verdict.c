@@ -89,7 +89,10 @@ void path_judge(const struct path_result *p, struct finding *ret) {
                 break;
         case PROOF_REFUSED:
                 finding_set(f.found, "cannot be sent: %s", strerror(-r->error));
-                check_say(&f, WORDS_PATH_REFUSED,
+                if (r->error == -EPERM)
+                        check_say(&f, WORDS_PATH_FILTERED);
+                else
+                        check_say(&f, WORDS_PATH_REFUSED,
                           r->error == -EMSGSIZE ? "the NIC's MTU was lowered while the path was tried"
                                                 : "this host's kernel refuses to send there from this NIC",
                           address_text(&p->to, to), address_text(&p->from, from), p->nic);
@@ -102,6 +105,34 @@ void path_judge(const struct path_result *p, struct finding *ret) {
         if (r->answer == PROOF_SMALLER || r->answer == PROOF_SILENT || r->answer == PROOF_OPEN)
                 (void) path_view_say_dropped(&p->view, p->nic, &f);
         *ret = f;
+}
+
+bool path_judge_port(const struct path_result *p, struct finding *ret) {
+        const struct path_port *port = &p->port;
+        const char *here = port->dropped_by;
+        char number[8];
+        struct finding f;
+
+        if (!port->tried || port->answer == PORT_ANSWERS || port->answer == PORT_REFUSES ||
+            (port->answer == PORT_SILENT && !here && p->proof.answer == PROOF_SILENT))
+                return false;
+        path_finding_init(&f, p);
+        finding_set(f.check, "path.tcp");
+        finding_set(f.wanted, "an answer");
+        finding_set(f.source, "every host of a run connects to this port of the others");
+        (void) snprintf(number, sizeof(number), "%d", PATH_PORT);
+        finding_set(f.found, "%s", port->answer == PORT_SILENT ? "no answer" : strerror(port->error));
+        if (port->answer == PORT_NO_WAY && port->error == EPERM)
+                here = "its packet filter or an IPsec policy";
+        if (here)
+                check_say(&f, WORDS_PATH_TCP_HERE, number, here);
+        else if (port->answer == PORT_NO_WAY)
+                check_say(&f, WORDS_PATH_TCP_NO_WAY, number, strerror(port->error));
+        else
+                check_say(&f, WORDS_PATH_TCP_FILTERED, number, p->peer,
+                          port->answer == PORT_REJECTED ? "is rejected by an ICMP error" : "gets no answer");
+        *ret = f;
+        return true;
 }
 
 bool path_judge_loss(const struct path_result *p, struct finding *ret) {

@@ -68,6 +68,8 @@ OK       clock.offset                                                   -1.250 m
 OK       thp                                                            [always] madvise never
 OK       limits.nofile                                                  100000 in a run
 OK       limits.ports                                                   32768-60999
+OK       limits.cpus                                                    180 of 180
+OK       limits.tcp                                                     as the kernel sets it
 OK       cmdline                                                        intel_iommu=on,sm_on iommu=pt
 OK       tpu_logs                                                       0.0 GiB
 

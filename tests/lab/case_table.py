@@ -206,9 +206,10 @@ WIRES = [
     Case("nic-renamed", "ip link set eth1 down; ip link set eth1 name data1; ip link set data1 up",
          words="eth1|data1", undo="ip link set data1 down; ip link set data1 name eth1; ip link set eth1 up",
          elsewhere=True),
-    Case("gateway-silent", lambda b: b.nft("table netdev site { chain out { type filter hook ingress device "
-         "eth0 priority 0; arp saddr ip 10.10.0.1 drop; ip saddr 10.10.0.1 drop; } }", b.h0),
-         words="gateway|10.10.0.1\\b", elsewhere=True),
+    Case("gateway-silent", lambda b: (b.nft("table netdev site { chain out { type filter hook ingress "
+         "device eth0 priority 0; arp saddr ip 10.10.0.1 drop; ip saddr 10.10.0.1 drop; } }", b.h0),
+         b.h0.sh("systemd-run -q --unit talk ping -q 192.0.2.1")), words="gateway|10.10.0.1\\b",
+         elsewhere=True, undo="systemctl stop talk"),  # a host talks to the world; the kernel asks then
 ]
 
 BYSTANDERS = [
@@ -419,10 +420,10 @@ UNSEEN = [
          "priority 0; ip saddr 10.10.1.10 meta l4proto tcp drop; } }", b.h1), words="h1.*TCP|TCP.*h1",
          path=True, elsewhere=True),
     Case("ipsec-policy-blocks", f"ip xfrm policy add src 0.0.0.0/0 dst {PEER}/32 dir out action block",
-         words="xfrm|policy", path=True, undo="ip xfrm policy flush"),
+         words="xfrm|policy", path=True, elsewhere=True, undo="ip xfrm policy flush"),
     Case("ipsec-policy-without-a-key", f"ip xfrm policy add src 0.0.0.0/0 dst {PEER1}/32 dir out tmpl src "
          f"10.10.1.10 dst {PEER1} proto esp mode transport", words="xfrm|policy", path=True,
-         undo="ip xfrm policy flush"),
+         elsewhere=True, undo="ip xfrm policy flush"),
     Case("bridge-takes-the-nic", "ip link add br9 type bridge; ip link set br9 up; ip link set eth1 master "
          "br9", words="br9", path=True, undo="ip link set eth1 nomaster; ip link del br9"),
     Case("vrf-takes-the-nic", "ip link add red type vrf table 10; ip link set red up; ip link set eth1 "
@@ -448,10 +449,11 @@ UNSEEN = [
          "10.10.1.10"),
     Case("mark-leads-away", lambda b: (b.nft("table ip site { chain out { type route hook output priority "
          "-150; tcp dport 8471 meta mark set 7; } }", b.h0), b.h0.sh("ip route add blackhole default table "
-         "77; ip rule add fwmark 7 lookup 77 priority 50")), words="77|0x7", path=True,
-         undo="ip rule del priority 50; ip route flush table 77"),
-    Case("peers-second-address-leads-nowhere", "sed -i '/ h1$/i fd00:99::1 h1' /etc/hosts",
-         words="fd00:99::1", path=True, elsewhere=True, undo="sed -i /fd00:99::1/d /etc/hosts"),
+         "77; ip rule add fwmark 7 lookup 77 priority 50")), words="8471.*this host", path=True,
+         elsewhere=True, undo="ip rule del priority 50; ip route flush table 77"),
+    Case("peers-second-address-leads-nowhere", "ip -6 addr add 2001:db8:99::5/64 dev eth0 nodad; "
+         "sed -i '1i 2001:db8:99::1 h1' /etc/hosts", words="2001:db8:99::1", path=True, elsewhere=True,
+         undo="sed -i /2001:db8:99/d /etc/hosts; ip -6 addr del 2001:db8:99::5/64 dev eth0"),
     Case("host-name-changed", "hostname elsewhere", words="elsewhere", path=True, undo="hostname h0"),
     Case("own-name-is-loopback", "sed -i '/ h0$/d' /etc/hosts; echo 127.0.1.1 h0 >> /etc/hosts",
          words="127.0.1.1", path=True, elsewhere=True,
@@ -470,10 +472,10 @@ UNSEEN = [
     Case("runs-on-few-tasks", "systemctl set-property --runtime tpu-run.slice TasksMax=20",
          words="tasks|pids|processes", undo="systemctl set-property --runtime tpu-run.slice "
          "TasksMax=infinity"),
-    Case("window-scaling-off", "sysctl -qw net.ipv4.tcp_window_scaling=0", "repaired",
-         probe="cat /proc/sys/net/ipv4/tcp_window_scaling"),
-    Case("selective-acks-off", "sysctl -qw net.ipv4.tcp_sack=0", "repaired",
-         probe="cat /proc/sys/net/ipv4/tcp_sack"),
+    Case("window-scaling-off", "sysctl -qw net.ipv4.tcp_window_scaling=0", words="tcp_window_scaling",
+         undo="sysctl -qw net.ipv4.tcp_window_scaling=1"),
+    Case("selective-acks-off", "sysctl -qw net.ipv4.tcp_sack=0", words="tcp_sack",
+         undo="sysctl -qw net.ipv4.tcp_sack=1"),
     Case("sysctl-file-wins-after-boot", "echo 'net.ipv4.tcp_rmem=4096 87380 6291456' > "
          "/etc/sysctl.d/99-x.conf; systemctl restart systemd-sysctl", "repaired", probe=RMEM,
          undo="rm /etc/sysctl.d/99-x.conf"),

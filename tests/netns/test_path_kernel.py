@@ -200,6 +200,33 @@ class Loss(KernelView):
         self.assertFalse(self.path("--peer", "eth1=10.10.1.13")["results"][0]["kernel"]["connected"])
 
 
+class Tcp(KernelView):
+    """What a filter of TCP does while every echo passes."""
+
+    def filter(self, hook, words, run):
+        run("nft", f"table ip site {{ chain c {{ type filter hook {hook} priority 0; {words}\n}}\n}}")
+
+    def named(self, *words):
+        report = self.path("--peer", "eth1=10.10.1.13", code=2)
+        f = next(c for c in report["checks"] if c["check"] == "path.tcp")
+        self.assertEqual((f["verdict"], f["found"]), ("FAIL", "no answer"), f)
+        for word in words:
+            self.assertIn(word, f["reason"], f)
+
+    def test_a_port_that_the_peer_drops(self):
+        self.assertEqual(self.path("--peer", "eth1=10.10.1.13")["results"][0]["tcp"], "refuses")
+        self.filter("input", "tcp dport 8471 drop;", self.peer)
+        self.named("TCP to port 8471 gets no answer: a firewall on 10.10.1.13, or between")
+
+    def test_a_port_that_this_host_drops(self):
+        self.filter("output", "ip daddr 10.10.1.13 tcp dport 8471 drop;", self.host.check)
+        self.named("TCP to port 8471 does not leave this host: its packet filter")
+
+    def test_what_peers_send_is_dropped_here(self):
+        self.filter("input", "tcp dport 8471 drop;", self.host.check)
+        self.named("TCP to port 8471 of this host's own 10.10.1.10 gets no answer even here")
+
+
 class NextHop(KernelView):
     def test_a_fixed_entry_with_a_wrong_mac(self):
         self.host.check("ip", "neigh", "replace", "10.10.1.13", "lladdr", "02:00:00:00:00:99", "dev", "eth1")

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The report of a path proof as JSON. */
 #include "path_report.h"
-#include "test.h"
+
+#include "own_drops.h"
+#include "scratch.h"
+#include "verdict.h"
 
 static struct path_result result(const char *from, const char *to, uint32_t mtu, enum proof_answer answer,
                                  enum proof_direction direction, uint32_t passes) {
@@ -67,4 +70,57 @@ static void test_json(void) {
         json_decref(o);
 }
 
-TEST_MAIN(test_json)
+static void test_port(void) {
+        static const struct {
+                struct path_port port;
+                enum proof_answer echo;
+                const char *reason; /* NULL: nothing is said */
+        } cases[] = {
+                { { .tried = false }, PROOF_PASSES, NULL },
+                { { .tried = true, .answer = PORT_ANSWERS }, PROOF_PASSES, NULL },
+                { { .tried = true, .answer = PORT_REFUSES }, PROOF_SILENT, NULL },
+                { { .tried = true, .answer = PORT_SILENT }, PROOF_SILENT, NULL },
+                { { .tried = true, .answer = PORT_SILENT }, PROOF_PASSES, "a firewall on 10.0.0.2" },
+                { { .tried = true, .answer = PORT_REJECTED }, PROOF_PASSES, "is rejected" },
+                { { .tried = true, .answer = PORT_SILENT, .dropped_by = "x" }, PROOF_SILENT, ": x drops" },
+                { { .tried = true, .answer = PORT_NO_WAY, .error = EPERM }, PROOF_REFUSED, "packet filter" },
+                { { .tried = true, .answer = PORT_NO_WAY, .error = EINVAL }, PROOF_PASSES, "Invalid arg" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                struct path_result r =
+                        result("10.0.0.1", "10.0.0.2", 8896, cases[i].echo, PROOF_DIRECTION_UNKNOWN, 8896);
+                struct finding f;
+
+                r.port = cases[i].port;
+                ASSERT_EQ(path_judge_port(&r, &f), cases[i].reason != NULL);
+                if (!cases[i].reason)
+                        continue;
+                ASSERT_EQ(f.verdict, VERDICT_FAIL);
+                ASSERT_STREQ(f.check, "path.tcp");
+                ASSERT_TRUE(strstr(f.reason, cases[i].reason));
+        }
+}
+
+/* Numbers stand below their names; a file that is cut or not there says 0. */
+static void test_own_drops(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new(), none = scratch_new();
+        _cleanup_host_ struct host h = HOST_NULL, bare = HOST_NULL;
+        struct own_drops d, zero;
+
+        scratch_write(&s, "proc/net/netstat", "TcpExt: SyncookiesSent TCPRetransFail X\nTcpExt: 1 7 9\n"
+                                              "IpExt: A\nIpExt: 1\n");
+        scratch_write(&s, "proc/net/xfrm_stat", "XfrmInError 5\nXfrmOutPolBlock \t2\nXfrmOutNoStates 1\n");
+        ASSERT_OK(host_open(s.path, &h));
+        ASSERT_OK(host_open(none.path, &bare));
+        own_drops_read(&h, &d);
+        own_drops_read(&bare, &zero);
+        ASSERT_TRUE(d.refused == 7 && d.ipsec == 3 && zero.refused == 0 && zero.ipsec == 0);
+        ASSERT_TRUE(own_drops_words(&d, &d) == NULL);
+        ASSERT_TRUE(strstr(own_drops_words(&zero, &d), "IPsec"));
+        scratch_write(&s, "proc/net/netstat", "TcpExt: SyncookiesSent TCPRetransFail X\nTcpExt: 1\n");
+        own_drops_read(&h, &d);
+        ASSERT_EQ(d.refused, 0);
+}
+
+TEST_MAIN(test_json, test_port, test_own_drops)

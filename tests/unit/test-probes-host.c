@@ -337,6 +337,50 @@ static void owners(void) {
         ASSERT_EQ(verdict_of(plain.path, "owners", &without, "owners", ""), VERDICT_OK);
 }
 
+/* Services have the CPUs of the process that starts them. */
+static void limits_of_cpus(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_collected_ struct collected got;
+
+        ASSERT_EQ(verdict_of(s.path, "limits", &nothing, "limits.cpus", ""), VERDICT_UNKNOWN);
+        scratch_write(&s, "sys/devices/system/cpu/online", "0-3,6\n");
+        scratch_write(&s, "proc/1/status", "Name:\tsystemd\nCpus_allowed:\t4f\nCpus_allowed_list:\t0-3,6\n"
+                                           "X:\t9\n");
+        ASSERT_EQ(verdict_of(s.path, "limits", &nothing, "limits.cpus", ""), VERDICT_OK);
+        scratch_write(&s, "proc/1/status", "Name:\tsystemd\nCpus_allowed_list:\t1\n");
+        (void) probe(s.path, "limits", &nothing, &got);
+        ASSERT_EQ(find(&got, "limits.cpus", "")->verdict, VERDICT_WARN);
+        ASSERT_STREQ(find(&got, "limits.cpus", "")->found, "1 of 5");
+        ASSERT_HAS(find(&got, "limits.cpus", "")->remedy, "taskset -cp 0-3,6 1");
+}
+
+static void limits_of_tcp(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+
+        ASSERT_EQ(verdict_of(GOOD, "limits", &nothing, "limits.tcp", ""), VERDICT_OK);
+        ASSERT_EQ(verdict_of(s.path, "limits", &nothing, "limits.tcp", "net.ipv4.tcp_sack"),
+                  VERDICT_UNKNOWN);
+        scratch_write(&s, "proc/sys/net/ipv4/tcp_sack", "0\n");
+        ASSERT_EQ(verdict_of(s.path, "limits", &nothing, "limits.tcp", "net.ipv4.tcp_sack"), VERDICT_WARN);
+}
+
+static void shm(void) {
+        static const struct {
+                const char *space;
+                enum verdict verdict;
+        } cases[] = { { "/ 1 10 9 10 9\n/dev/shm 3 51200 51200 9 9\n", VERDICT_OK },
+                      { "/ 1 10 9 10 9\n/dev/shm 3 51100 51100 9 9\n", VERDICT_WARN },
+                      { "/ 1 10 9 10 9\n/dev/shm 3 512000 25000 9 9\n", VERDICT_WARN } };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_scratch_ struct scratch s = scratch_new();
+
+                scratch_write(&s, "proc/meminfo", "MemTotal:       1000 kB\nMemFree: 9 kB\n");
+                scratch_write(&s, "kernel/space", cases[i].space);
+                ASSERT_EQ(verdict_of(s.path, "disk", &nothing, "disk.shm", "/dev/shm"), cases[i].verdict);
+        }
+}
+
 /* Who has the chips may have the ports of a run. */
 static void owners_of_ports(void) {
         static struct device_owners o = { .n_ports = 4,
@@ -433,6 +477,6 @@ static void fingerprint_huge(void) {
 }
 
 TEST_MAIN(good, thp,
-          clock_state, disk, disk_shared, disk_others, limits, limits_of_ports, cmdline, proxy, tcmalloc,
-          tpu_logs, lockfile, owners, owners_of_ports, access_to_nodes, machines, fingerprint,
-          fingerprint_huge)
+          clock_state, disk, disk_shared, disk_others, limits, limits_of_ports, limits_of_cpus,
+          limits_of_tcp, shm, cmdline, proxy, tcmalloc, tpu_logs, lockfile, owners, owners_of_ports,
+          access_to_nodes, machines, fingerprint, fingerprint_huge)

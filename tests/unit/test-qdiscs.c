@@ -28,6 +28,7 @@ static void test_what_limits(void) {
         const struct tc_tbf_qopt tbf = { .rate.rate = 6250000, .buffer = 10240000 }; /* 655.36 ms */
         const struct tc_netem_qopt netem = { .latency = 156250, .loss = UINT32_MAX / 5 + 1 };
         const struct gnet_stats_queue queue = { .drops = 17 };
+        const struct tc_fifo_qopt one = { .limit = 1 }, many = { .limit = 1000 };
         const uint32_t rate = 125000000, none = UINT32_MAX;
         char text[QDISC_WORDS_MAX];
         struct dump d = { .len = 0 };
@@ -47,9 +48,17 @@ static void test_what_limits(void) {
         begin_qdisc(&d, 5, TC_H_ROOT, "fq");
         nested(&d, TCA_OPTIONS, TCA_FQ_FLOW_MAX_RATE, &none, sizeof(none));
         end(&d);
+        begin_qdisc(&d, 7, TC_H_ROOT, "pfifo");
+        attribute(&d, TCA_OPTIONS, &one, sizeof(one));
+        end(&d);
+        begin_qdisc(&d, 8, TC_H_ROOT, "pfifo");
+        attribute(&d, TCA_OPTIONS, &many, sizeof(many));
+        end(&d);
         done(&d);
         ASSERT_OK(qdiscs_parse(d.data, d.len, &t));
-        ASSERT_EQ(t.n, 5);
+        ASSERT_EQ(t.n, 7);
+        ASSERT_STREQ(qdisc_words(qdisc_that_limits(&t, 7), text), "pfifo limit 1");
+        ASSERT_TRUE(qdisc_that_limits(&t, 8) == NULL);
         ASSERT_STREQ(qdisc_words(qdisc_that_limits(&t, 2), text), "tbf rate 50 Mbit/s burst 4096000 bytes");
         ASSERT_EQ(qdisc_drops(&t, 2), 17);
         ASSERT_STREQ(qdisc_words(qdisc_that_limits(&t, 3), text), "netem delay 10 ms loss 20.0 %");

@@ -62,6 +62,15 @@ static void take_cake(struct nlattr *options, struct qdisc *q) {
                 q->rate = rate_of(a, TCA_CAKE_BASE_RATE64, 0);
 }
 
+static void take_fifo(struct nlattr *options, struct qdisc *q) {
+        struct tc_fifo_qopt parms;
+
+        if (nla_len(options) < (int) sizeof(parms))
+                return;
+        memcpy(&parms, nla_data(options), sizeof(parms));
+        q->limit = parms.limit;
+}
+
 static void take_drops(struct nlattr *stats, struct qdisc *q) {
         struct nlattr *a[TCA_STATS_MAX + 1];
         struct gnet_stats_queue queue;
@@ -82,6 +91,8 @@ static int parse_qdisc(struct nlmsghdr *h, void *ret_item) {
                 { "netem", take_netem },
                 { "fq", take_fq },
                 { "cake", take_cake },
+                { "pfifo", take_fifo },
+                { "bfifo", take_fifo },
         };
         struct nlattr *a[TCA_MAX + 1];
         struct qdisc q = { 0 };
@@ -131,6 +142,14 @@ void qdisc_table_clear(struct qdisc_table *t) {
 
 /* --- What it does to packets --------------------------------------------------------------------------- */
 
+#define PACKETS_MIN 64 /* one connection's burst */
+
+/* A queue that somebody made so short that it drops what a burst brings. */
+static bool is_short(const struct qdisc *q) {
+        return q->root && q->limit > 0 &&
+               q->limit < (streq(q->kind, "bfifo") ? PACKETS_MIN * 1500 : PACKETS_MIN);
+}
+
 /* These send as fast as the NIC takes it, unless they have a rate. */
 static bool is_plain(const struct qdisc *q) {
         static const char *const plain[] = {
@@ -141,7 +160,7 @@ static bool is_plain(const struct qdisc *q) {
 
         for (size_t i = 0; i < ELEMENTSOF(plain); i++)
                 if (streq(q->kind, plain[i]))
-                        return q->rate == 0;
+                        return q->rate == 0 && !is_short(q);
         return false;
 }
 
@@ -181,6 +200,8 @@ const char *qdisc_words(const struct qdisc *q, char buf[static QDISC_WORDS_MAX])
                 add_word(buf, " rate %.4g Mbit/s", (double) q->rate * 8 / 1e6);
         if (q->burst > 0)
                 add_word(buf, " burst %" PRIu64 " bytes", q->burst);
+        if (is_short(q))
+                add_word(buf, " limit %" PRIu32, q->limit);
         if (q->delay_usec > 0)
                 add_word(buf, " delay %.4g ms", (double) q->delay_usec / 1000);
         if (q->loss_permille > 0)

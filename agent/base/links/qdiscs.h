@@ -15,6 +15,7 @@ struct qdisc {
         char kind[16]; /* "tbf", "fq_codel" */
         bool root;
         uint64_t rate, burst;   /* bytes a second, bytes; 0: none, or not known */
+        uint32_t limit;         /* of pfifo in packets, of bfifo in bytes; 0: not known */
         uint32_t loss_permille; /* of netem */
         uint64_t delay_usec;
         uint64_t drops;

@@ -112,7 +112,17 @@ const char *route_words(const struct route *r, const char *nic, char buf[static 
                 add_word(buf, ", metric %" PRIu32, r->priority);
         add_limit(r, RTAX_MTU, "mtu", false, buf);
         add_limit(r, RTAX_ADVMSS, "advmss", false, buf);
+        add_limit(r, RTAX_WINDOW, "window", false, buf);
+        add_limit(r, RTAX_CWND, "cwnd", false, buf);
         return buf;
+}
+
+#define WINDOW_MIN 1048576 /* 100 Gbit/s for 80 us */
+#define CWND_MIN   128
+
+bool route_is_slow(const struct route *r) {
+        return (r->metrics[RTAX_WINDOW] > 0 && r->metrics[RTAX_WINDOW] < WINDOW_MIN) ||
+               (r->locks & (1U << RTAX_CWND) && r->metrics[RTAX_CWND] < CWND_MIN);
 }
 
 static void add_scope(const struct route *r, char buf[static ROUTE_WORDS_MAX]) {
@@ -158,6 +168,8 @@ const char *route_arguments(const struct route *r, const char *nic, bool limits,
         if (limits) {
                 add_limit(r, RTAX_MTU, "mtu", true, buf);
                 add_limit(r, RTAX_ADVMSS, "advmss", true, buf);
+                add_limit(r, RTAX_WINDOW, "window", true, buf);
+                add_limit(r, RTAX_CWND, "cwnd", true, buf);
         }
         return buf;
 }

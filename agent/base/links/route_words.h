@@ -18,6 +18,9 @@ const char *route_table_word(uint32_t table, char buf[static ROUTE_WORD_MAX]);
 const char *route_protocol_word(uint8_t protocol, char buf[static ROUTE_WORD_MAX]);
 /* Who makes routes of that protocol, for a person: "a DHCP client". */
 const char *route_owner(uint8_t protocol);
+/* Whether it holds connections to a window that no data-centre NIC is filled with: "ip route … window", or a
+ * locked cwnd. */
+bool route_is_slow(const struct route *r);
 
 /* "unicast route to 10.10.1.0/24 by eth1 via 10.10.1.1 from table main, protocol dhcp, metric 100, mtu 1400
  * locked, advmss 1360". nic: of its one next hop; NULL or empty: it has none, or it is not known. */

@@ -176,6 +176,8 @@ static void take_paths(struct preflight *p, const struct path_report *report) {
         for (size_t i = 0; i < report->findings.n; i++) {
                 const struct finding *f = &report->findings.items[i];
 
+                if (streq(f->check, "path.tcp"))
+                        continue; /* the run's own ports are tried beside */
                 if (f->verdict == VERDICT_FAIL) {
                         (void) snprintf(text, sizeof(text), "%.63s: path %.100s: %.120s", p->name,
                                         f->subject, f->reason);

@@ -200,9 +200,12 @@ int run_ports_new(sd_event *e, const struct run_port *ports, size_t n,
                 return r;
         (void) sd_event_source_set_description(p->end, "run-ports");
         for (size_t i = 0; i < n; i++) {
+                union path_address to;
+
                 p->tries[i].all = p;
-                if (port_probe_new(e, p->ports[i].address, p->ports[i].port, RUN_PORTS_TIME, on_tried,
-                                   &p->tries[i], &p->tries[i].probe) >= 0)
+                if (address_parse(p->ports[i].address, &to) == 0 &&
+                    port_probe_new(e, NULL, &to, p->ports[i].port, RUN_PORTS_TIME, on_tried, &p->tries[i],
+                                   &p->tries[i].probe) >= 0)
                         p->open++; /* else it is no address, or there is no descriptor: not answered */
         }
         if (p->open > 0)

@@ -7,7 +7,7 @@
  */
 #include <systemd/sd-event.h>
 
-#include "base.h"
+#include "path_address.h"
 
 enum port_answer {
         PORT_ANSWERS,  /* somebody listens, and took the connection */
@@ -20,10 +20,11 @@ enum port_answer {
 
 struct port_probe;
 /*
- * address: numeric, IPv4 or IPv6. done is called once, from the loop, and may free it. -EINVAL: no address;
- * -errno.
+ * from NULL: as the kernel chooses. done is called once, from the loop, and may free it. -errno: there is no
+ * such address here, or no descriptor.
  */
-int port_probe_new(sd_event *e, const char *address, uint16_t port, usec_t timeout,
+int port_probe_new(sd_event *e, const union path_address *from, const union path_address *to, uint16_t port,
+                   usec_t timeout,
                    void (*done)(enum port_answer a, int error, void *userdata), void *userdata,
                    struct port_probe **ret);
 struct port_probe *port_probe_free(struct port_probe *p);

@@ -91,27 +91,27 @@ static void set_port(union path_address *a, uint16_t port) {
                 a->in.sin_port = htobe16(port);
 }
 
-int port_probe_new(sd_event *e, const char *address, uint16_t port, usec_t timeout,
+int port_probe_new(sd_event *e, const union path_address *from, const union path_address *to, uint16_t port,
+                   usec_t timeout,
                    void (*done)(enum port_answer a, int error, void *userdata), void *userdata,
                    struct port_probe **ret) {
         _cleanup_(port_probe_freep) struct port_probe *p = calloc(1, sizeof(*p));
-        union path_address to;
+        union path_address there = *to;
         int r, on = 1;
 
         if (!p)
                 return -ENOMEM;
         *p = (struct port_probe){ .fd = -1, .done = done, .userdata = userdata };
-        r = address_parse(address, &to);
-        if (r < 0)
-                return r;
-        set_port(&to, port);
-        p->fd = socket(to.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        set_port(&there, port);
+        p->fd = socket(to->sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
         if (p->fd < 0)
                 return -errno;
-        if (setsockopt(p->fd, to.sa.sa_family == AF_INET6 ? SOL_IPV6 : SOL_IP,
-                       to.sa.sa_family == AF_INET6 ? IPV6_RECVERR : IP_RECVERR, &on, sizeof(on)) < 0)
+        if (setsockopt(p->fd, to->sa.sa_family == AF_INET6 ? SOL_IPV6 : SOL_IP,
+                       to->sa.sa_family == AF_INET6 ? IPV6_RECVERR : IP_RECVERR, &on, sizeof(on)) < 0)
                 return -errno;
-        if (connect(p->fd, &to.sa, address_len(&to)) < 0 && errno != EINPROGRESS)
+        if (from && bind(p->fd, &from->sa, address_len(from)) < 0)
+                return -errno;
+        if (connect(p->fd, &there.sa, address_len(&there)) < 0 && errno != EINPROGRESS)
                 p->error = errno;
         r = sd_event_add_io(e, &p->io, p->fd, EPOLLOUT, on_io, p);
         if (r >= 0 && p->error)
