@@ -276,7 +276,8 @@ class Bench:
         usual = getattr(self, "usual", None)
 
         def well():
-            news = [f for f in self.findings() if usual is not None and self.key(f) not in usual]
+            news = [f for f in self.findings() if usual is not None and self.key(f) not in usual
+                    and not f.get("flapping")]  # several faults of one kind: held back for five minutes
             if news:
                 self.last = str(news[0])
                 return False
