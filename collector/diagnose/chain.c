@@ -268,6 +268,7 @@ static void follow_unix(struct follower *f, const struct captured_process *p, co
                 const struct captured_socket *end = q == p ? NULL : unix_end_of(f, q, s);
                 struct wait_chain next = *c;
 
+                f->budget -= q->n_sockets > 0;
                 if (!end)
                         continue;
                 if (s->peer == 0 && s->local == s->remote && inode != 0 && inode != end->inode) {
