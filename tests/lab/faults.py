@@ -29,7 +29,7 @@ BUILD = Path(os.environ.get("BUILD_DIR", scenario.TOP / "build/dev"))
 AGENTS, COLLECTOR = scenario.AGENTS, "tpu-collectord"
 RUN = ("i=0; while :; do i=$((i+1)); echo \"completed step: $i, seconds: 0.2, loss: 1\"; "
        "echo $i >/srv/open/step; sleep 0.2; done")
-STATE = {**{n: f"/var/lib/{n}" for n in AGENTS}, COLLECTOR: "/var/lib/tpu-collector"}
+STATE = {n: f"/var/lib/{n}" for n in (*AGENTS, COLLECTOR)}
 SMALL = "size=24m"
 GREW_KIB = 16 * 1024
 YEAR = 365 * 86400
@@ -49,7 +49,7 @@ class Fault:
 def small_state(name, then):
     """The daemon's state on a small file system of its own, with what was there; then is done to it."""
     d = STATE[name]
-    make = (f"systemctl stop {name}; cp -a {d} /srv/state-{name}; mount -t tmpfs -o {SMALL} state {d}; "
+    make = (f"set -e; systemctl stop {name}; cp -a {d} /srv/state-{name}; mount -t tmpfs -o {SMALL} state {d}; "
             f"cp -aT /srv/state-{name} {d}; systemctl start {name}; sleep 2; {then.format(d=d, n=name)}")
     back = (f"mount -o remount,rw {d}; rm -f {d}/filler; sleep 3; systemctl stop {name}; "
             f"rm -rf /srv/state-{name}; cp -a {d} /srv/state-{name}; umount -l {d}; "
@@ -57,8 +57,8 @@ def small_state(name, then):
     return make, back
 
 
-FULL_DISK = "dd if=/dev/zero of={d}/filler bs=64k 2>/dev/null; true"
-READ_ONLY = "systemctl stop {n}; mount -o remount,ro {d}; systemctl start {n}"
+FULL_DISK = "dd if=/dev/zero of={d}/filler bs=64k 2>/dev/null || true"
+READ_ONLY = "systemctl stop {n}; mount -o remount,ro {d}; systemctl start --no-block {n}"
 
 
 def traced(name, words):
@@ -292,7 +292,12 @@ class Bench:
     # -- one fault ------------------------------------------------------------------------------------------
 
     def do(self, what, host):
-        return what(self) if callable(what) else host.run(["/bin/sh", "-c", what], timeout=120)
+        if callable(what):
+            return what(self)
+        done = host.run(["/bin/sh", "-c", what], timeout=120)
+        if done.code != 0 and what.startswith("set -e"):
+            raise LabError(f"the fault could not be made: {done.err[-300:]}")
+        return done
 
     def goes_on(self, where):
         """The run and the settings; words where they do not."""
