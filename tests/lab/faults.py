@@ -50,7 +50,8 @@ def small_state(name, then):
     """The daemon's state on a small file system of its own, with what was there; then is done to it."""
     d = STATE[name]
     make = (f"set -e; systemctl stop {name}; cp -a {d} /srv/state-{name}; "
-            f"mount -t tmpfs -o {SMALL} state {d}; cp -aT /srv/state-{name} {d}; systemctl start {name}; sleep 2; {then.format(d=d, n=name)}")
+            f"mount -t tmpfs -o {SMALL} state {d}; cp -aT /srv/state-{name} {d}; systemctl start {name}; "
+            f"sleep 2; {then.format(d=d, n=name)}")
     back = (f"mount -o remount,rw {d}; rm -f {d}/filler; sleep 3; systemctl stop {name}; "
             f"rm -rf /srv/state-{name}; cp -a {d} /srv/state-{name}; umount -l {d}; "
             f"cp -aT /srv/state-{name} {d}; rm -rf /srv/state-{name}; systemctl start {name}")
@@ -182,7 +183,8 @@ def faults():
     c = COLLECTOR
     away = "no answer|cannot|refused|503|timed? ?out|Connection|not within"
     add(f"{c}: disk full", small_state(c, FULL_DISK), r"\bfull\b|No space", on="collector", within=60)
-    add(f"{c}: disk read-only", small_state(c, READ_ONLY), "unable to open database file", on="collector", within=60)
+    add(f"{c}: disk read-only", small_state(c, READ_ONLY), "unable to open database file", on="collector",
+        within=60)
     add(f"{c}: disk gives EIO", traced(c, EIO), "I/O error|Input/output|disk", on="collector", within=60)
     add(f"{c}: disk is slow", traced(c, SLOW), None, on="collector")
     add(f"{c}: killed for memory", limited(c, "MemoryMax", "2M"), away, on="collector", within=60)
