@@ -105,14 +105,16 @@ static json_t *told_json(const struct store_event_row *row, const json_t *fields
                 weight = *json_text_of(fields, "killed_by") ? WORD_PROVEN : last_words_weight(cause);
         else if (evidence[i].id == EVENT_RUN_CHANGED && streq(cause, "host-lost"))
                 weight = WORD_OWN;
-        return json_pack("{s:s, s:o, s:o, s:o, s:s, s:s, s:s*, s:s*, s:s*, s:I, s:i}", "host", row->host,
+        return json_pack("{s:s, s:o, s:o, s:o, s:s, s:s, s:s*, s:s*, s:s*, s:I, s:i, s:I, s:I}", "host", row->host,
                          "slice", api_text(row->slice), "worker_id", api_number(row->worker_id), "time",
                          api_time(at), "name", row->event.name, "sentence",
                          event_sentence_of(row->event.name, fields, sentence), "cause",
                          json_string_value(json_object_get(fields, "cause")), "why",
                          json_string_value(json_object_get(fields, "why")), "remedy",
                          json_string_value(json_object_get(fields, "remedy")), "at", (json_int_t) at,
-                         "weight", (int) weight);
+                         "weight", (int) weight, "generation",
+                         json_integer_value(json_object_get(fields, "generation")), "started",
+                         json_integer_value(json_object_get(fields, "started")));
 }
 
 static int on_told(const struct store_event_row *row, void *userdata) {
@@ -155,9 +157,42 @@ static void add_hosts(const struct api *a, struct why *w) {
                 }
 }
 
-/* Keeps what is of the run's hosts: of each its last exit, and what came before the last of all. */
+/*
+ * The run's last life alone: an end of a generation before, or of a run that had the name before, is not why.
+ * A host whose last end is of another life did not report this one. Returns when that life began; 0: nobody
+ * says.
+ */
+static usec_t keep_last_life(struct why *w) {
+        usec_t ended = 0, began = 0;
+        const json_t *last = NULL;
+        const char *name;
+        json_t *v;
+        void *next;
+
+        json_object_foreach (w->hosts, name, v)
+                if (json_number_of(v, "at") > ended) {
+                        ended = json_number_of(v, "at");
+                        last = v;
+                }
+        began = json_number_of(last, "started");
+        json_object_foreach_safe (w->hosts, next, name, v) {
+                bool same = json_number_of(last, "generation") > 0
+                                    ? json_equal(json_object_get(last, "generation"),
+                                                 json_object_get(v, "generation"))
+                                    : json_number_of(v, "at") >= began;
+
+                if (json_is_null(v) || same)
+                        began = json_is_null(v) ? began : MIN(began, json_number_of(v, "started"));
+                else
+                        (void) json_object_del(w->hosts, name);
+        }
+        return began;
+}
+
+/* Keeps what is of that life and of its hosts: of each its last exit, and what was reported since it began. */
 static int keep_its_own(struct why *w) {
         json_t *kept = json_array(), *v;
+        usec_t began = keep_last_life(w);
         size_t i;
 
         json_array_foreach (w->list, i, v) {
@@ -165,7 +200,8 @@ static int keep_its_own(struct why *w) {
                 bool of_run = evidence[evidence_of(name)].of_run;
                 const json_t *exit = json_object_get(w->hosts, host);
 
-                if (streq(name, event_def(EVENT_RUN_EXITED)->name) ? exit == v : of_run || exit)
+                if (json_number_of(v, "at") >= began &&
+                    (streq(name, event_def(EVENT_RUN_EXITED)->name) ? exit == v : of_run || exit))
                         (void) json_array_append(kept, v);
         }
         json_decref(w->list);
@@ -247,6 +283,16 @@ static void print_others(FILE *f, const struct why *w, const json_t *first) {
         json_decref(counts);
 }
 
+static bool all_succeeded(const struct why *w) {
+        const char *name;
+        json_t *v;
+
+        json_object_foreach (w->hosts, name, v)
+                if (!streq(json_text_of(v, "cause"), "success"))
+                        return false;
+        return json_object_size(w->hosts) > 0;
+}
+
 static json_t *sentence_json(const struct why *w, const json_t *first) {
         bool is_exit = first && json_object_get(w->hosts, json_text_of(first, "host")) == first;
         char *text = NULL;
@@ -257,7 +303,7 @@ static json_t *sentence_json(const struct why *w, const json_t *first) {
         if (!f)
                 return NULL;
         if (!first)
-                fputs("no host says why: ", f);
+                fputs(all_succeeded(w) ? "it was done: " : "no host says why: ", f);
         else if (is_exit)
                 fprintf(f, "%s ended first, %s%s%s", json_text_of(first, "host"),
                         json_text_of(first, "cause"), *json_text_of(first, "why") ? ": " : "",
@@ -319,6 +365,8 @@ static bool make_presentable(json_t *list) {
         json_array_foreach (list, i, v) {
                 (void) json_object_del(v, "at");
                 (void) json_object_del(v, "weight");
+                (void) json_object_del(v, "generation");
+                (void) json_object_del(v, "started");
         }
         return cut;
 }

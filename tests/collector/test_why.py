@@ -31,6 +31,23 @@ class Why(Case):
                 "status": "1", "killed_by": "", "why": f"because of {cause}", "remedy": f"mend {cause}"}
         self.tell(host, "tpu.run.exited", {**body, "ended": int((NOW + at) * 1e6), **more}, at + 1)
 
+    def test_a_refusal_of_a_start_before_is_no_reason(self):
+        """Seen on booted hosts: the run was refused, allowed, started, and then killed."""
+        self.tell("h0", "tpu.run.refused", {"run": "train", "generation": 1, "reason": "nobody grants it"}, -90)
+        for at, generation, killed, other in ((-60.0, 2, "h0", "h1"), (0.0, 3, "h1", "h0")):
+            self.exits(killed, "signal", at, generation=generation, started=int((NOW + at - 20) * 1e6))
+            self.exits(other, "exit-code", at + 0.4, generation=generation, started=int((NOW + at - 21) * 1e6))
+        a = self.why()
+        self.assertEqual((a["host"], a["cause"]), ("h1", "signal"))
+        self.assertEqual([e["name"] for e in a["events"]], ["tpu.run.exited"] * 2)
+
+    def test_a_host_that_was_not_in_the_last_life(self):
+        self.exits("h2", "oom-kill", -50.0, generation=2, started=int((NOW - 80) * 1e6))
+        self.exits("h0", "success", 0.0, generation=3, started=int((NOW - 20) * 1e6))
+        self.exits("h1", "success", 0.1, generation=3, started=int((NOW - 20) * 1e6))
+        a = self.why()
+        self.assertEqual((a["host"], a["sentence"]), (None, "it was done: 2 hosts: 2 success"))
+
     def why(self, run="train", query=""):
         r = self.c.get(f"/api/v1/runs/{run}/why{query}")
         self.assertEqual(r.status, 200, r.json)

@@ -59,6 +59,13 @@ class Story(unittest.TestCase):
     def wait_run(self, what, condition, timeout=60):
         return scenario.wait_until(lambda: (r := self.run_record()) and condition(r) and r, timeout, what)
 
+    def began_on(self, host):
+        """Where the last end of the run began, as everybody's reports come in."""
+        told = scenario.wait_until(lambda: (w := scenario.ctl_json(self.h[0], "why", RUN, "--fleet"))
+                                   and w.get("host") == host and w, 60, f"the end began on {host}")
+        print(scenario.ctl(self.h[0], "why", RUN, "--fleet").out)
+        return told
+
     def steps_on(self, host, beyond, timeout=90):
         return scenario.wait_step(host, RUN, beyond, timeout)
 
@@ -124,6 +131,7 @@ class Story(unittest.TestCase):
         self.assertEqual((r["generation"], r["restarts"]), (generation + 1, 1))
         self.assertIn("h2", r["why"])
         self.assertIn("KILL", r["why"])
+        self.assertEqual(self.began_on("h2")["cause"], "signal")
         for h in self.h:
             scenario.wait_until(lambda h=h: slices.resumed(h, RUN), 60,
                                 f"{h.name} goes on from its checkpoint")
@@ -135,6 +143,7 @@ class Story(unittest.TestCase):
         r = self.wait_run("one slice goes on", lambda r: r["state"] == "running"
                           and [s["slice"] for s in r["slices"]] == ["s0"], 90)
         self.assertIn("h3", r["why"])
+        self.assertIn("was lost", self.began_on("h3")["sentence"])
         scenario.wait_until(lambda: len(slices.resumed(self.h[0], RUN)) > before, 60,
                             "h0 goes on from its checkpoint")
         self.steps_on(self.h[0], slices.resumed(self.h[0], RUN)[-1] + 5)

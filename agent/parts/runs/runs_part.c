@@ -197,6 +197,10 @@ static void on_started(const struct host_run *run, void *userdata) {
                         NULL);
 }
 
+static int64_t instant(usec_t real) {
+        return real > 0 ? (int64_t) real : EVENT_ABSENT;
+}
+
 static void on_exited(const struct host_run *run, void *userdata) {
         struct runs_part_state *p = userdata;
         bool meant = streq(run->cause, "success") || streq(run->cause, "stopped");
@@ -209,8 +213,8 @@ static void on_exited(const struct host_run *run, void *userdata) {
                         EVENT_AS(RUN_EXITED, meant ? SEVERITY_INFO : SEVERITY_WARN, .run = run->name,
                                  .unit = run->unit, .cause = run->cause, .code = run->code,
                                  .status = run->status, .killed_by = killed_by, .why = run->why,
-                                 .remedy = run->remedy,
-                                 .ended = run->ended_real ? (int64_t) run->ended_real : EVENT_ABSENT),
+                                 .remedy = run->remedy, .generation = (int64_t) run->generation,
+                                 .started = instant(run->started_real), .ended = instant(run->ended_real)),
                         NULL);
 }
 
