@@ -53,7 +53,8 @@ static int why_here(const struct options *o, const char *name, bool json) {
         run = json_array_get(json_object_get(answer, "runs"), 0);
         if (!streq(json_text_of(run, "state"), "exited")) {
                 fprintf(stderr,
-                        "tpuctl why: run %s has not ended: tpuctl runs; if it stalls: tpuctl diagnose SLICE\n",
+                        "tpuctl why: run %s has not ended: tpuctl runs; if it stalls: "
+                        "tpuctl diagnose SLICE\n",
                         name);
                 json_decref(answer);
                 return EXIT_REFUSED;

@@ -102,11 +102,14 @@ static json_t *told_json(const struct store_event_row *row, const json_t *fields
         char sentence[EVENT_SENTENCE_MAX];
 
         if (evidence[i].id == EVENT_RUN_EXITED)
-                weight = *json_text_of(fields, "killed_by") ? WORD_PROVEN : last_words_weight(cause);
+                weight = last_words_weight(cause);
         else if (evidence[i].id == EVENT_RUN_CHANGED && streq(cause, "host-lost"))
-                weight = WORD_OWN;
-        return json_pack("{s:s, s:o, s:o, s:o, s:s, s:s, s:s*, s:s*, s:s*, s:I, s:i, s:I, s:I}", "host", row->host,
-                         "slice", api_text(row->slice), "worker_id", api_number(row->worker_id), "time",
+                weight = WORD_PROVEN;
+        if (weight == WORD_OWN && *json_text_of(fields, "killed_by"))
+                weight = WORD_PROVEN;
+        return json_pack("{s:s, s:o, s:o, s:o, s:s, s:s, s:s*, s:s*, s:s*, s:I, s:i, s:I, s:I}", "host",
+                         row->host, "slice", api_text(row->slice), "worker_id",
+                         api_number(row->worker_id), "time",
                          api_time(at), "name", row->event.name, "sentence",
                          event_sentence_of(row->event.name, fields, sentence), "cause",
                          json_string_value(json_object_get(fields, "cause")), "why",
@@ -158,7 +161,7 @@ static void add_hosts(const struct api *a, struct why *w) {
 }
 
 /*
- * The run's last life alone: an end of a generation before, or of a run that had the name before, is not why.
+ * The run's last life alone: an end of a generation before, or of a run that had its name, is not why.
  * A host whose last end is of another life did not report this one. Returns when that life began; 0: nobody
  * says.
  */
@@ -189,7 +192,7 @@ static usec_t keep_last_life(struct why *w) {
         return began;
 }
 
-/* Keeps what is of that life and of its hosts: of each its last exit, and what was reported since it began. */
+/* Keeps what is of that life and of its hosts: of each its last exit, and what was reported since then. */
 static int keep_its_own(struct why *w) {
         json_t *kept = json_array(), *v;
         usec_t began = keep_last_life(w);

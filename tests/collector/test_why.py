@@ -33,13 +33,29 @@ class Why(Case):
 
     def test_a_refusal_of_a_start_before_is_no_reason(self):
         """Seen on booted hosts: the run was refused, allowed, started, and then killed."""
-        self.tell("h0", "tpu.run.refused", {"run": "train", "generation": 1, "reason": "nobody grants it"}, -90)
+        self.tell("h0", "tpu.run.refused", {"run": "train", "reason": "nobody grants it"}, -90)
         for at, generation, killed, other in ((-60.0, 2, "h0", "h1"), (0.0, 3, "h1", "h0")):
             self.exits(killed, "signal", at, generation=generation, started=int((NOW + at - 20) * 1e6))
-            self.exits(other, "exit-code", at + 0.4, generation=generation, started=int((NOW + at - 21) * 1e6))
+            self.exits(other, "exit-code", at + 0.4, generation=generation,
+                       started=int((NOW + at - 21) * 1e6))
         a = self.why()
         self.assertEqual((a["host"], a["cause"]), ("h1", "signal"))
         self.assertEqual([e["name"] for e in a["events"]], ["tpu.run.exited"] * 2)
+
+    def test_a_host_without_power(self):
+        """It reports nothing; its peers crash at once, and the registry's word of it comes a lease later.
+        What systemd ends is stopped, whoever sent the signal."""
+        self.exits("h0", "exit-code", 0.0)
+        self.exits("h1", "stopped", 0.2, killed_by="SIGTERM from pid 1 (systemd, uid 0, init.scope)")
+        self.ok(self.c.post("/v1/logs", otlp.request(
+            {**AGENT, "host.name": "h3", "service.name": "tpu-collectord"},
+            [otlp.log("tpu.run.changed",
+                      {"run": "train", "generation": 5, "state": "waiting", "slices": 1, "outcome": "",
+                       "reason": "h3 was lost: its lease ended", "blame": "h3", "cause": "host-lost",
+                       "waits_for": ""}, 13, NOW + 15)])))
+        a = self.why()
+        self.assertEqual((a["host"], a["cause"]), ("h3", "host-lost"))
+        self.assertIn("h3 was lost: its lease ended", a["sentence"])
 
     def test_a_host_that_was_not_in_the_last_life(self):
         self.exits("h2", "oom-kill", -50.0, generation=2, started=int((NOW - 80) * 1e6))
