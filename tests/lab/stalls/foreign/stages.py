@@ -125,7 +125,7 @@ async def fit(settings, tally, ours, size):
         step += 1
 
 
-def main():
+def take_part():
     settings, tally = Settings(os.environ.get("SETTINGS", "/srv/training/settings.json")), Tally()
     ours, theirs = socket.socketpair()
     worker = os.fork()
@@ -139,4 +139,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    take_part()
