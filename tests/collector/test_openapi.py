@@ -72,6 +72,10 @@ class Collector(Case):
                             {"tpu.run.name": "h0", "tpu.run.invocation": f"a{len(slice_name)}",
                              "tpu.run.line": 2, **slice_name})
             self.post("/v1/logs", otlp.request(AGENT, [line]))
+        ended = otlp.log("tpu.run.exited", {"run": "h0", "unit": "u", "cause": "oom-kill", "code": "killed",
+                                            "status": "KILL", "killed_by": "", "why": "no memory left",
+                                            "remedy": "a smaller batch", "generation": 1}, 13, now)
+        self.post("/v1/logs", otlp.request({**AGENT, "tpu.slice.name": "s0", "tpu.worker.id": 0}, [ended]))
         # no agent: all is null
         self.post("/v1/metrics",
                   otlp.request({"host.name": "pc"}, [otlp.gauge("m", [otlp.point(1, time=now)])]))
@@ -119,6 +123,7 @@ class Collector(Case):
         self.get("/api/v1/hosts", 404, slice="nowhere")
         self.get("/api/v1/events", 404, slice="nowhere")
         self.get("/api/v1/runs/{name}/logs", 404, name_="nothing")
+        self.get("/api/v1/runs/{name}/why", 404, name_="nothing")
         self.assertEqual(self.get("/api/v1/hosts", limit=1)["next"], 1)
         self.assertEqual(self.get("/api/v1/hosts/{name}")["metrics"][0]["value"], None)
         self.assertIsNone(self.get("/api/v1/hosts/{name}", name_="pc")["state"])
