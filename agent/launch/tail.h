@@ -12,10 +12,10 @@
 
 #define TAIL_LINES 2000 /* looked at, from the last one backwards */
 #define TAIL_LINE_MAX 4096
-#define TAIL_TIMEOUT (2 * USEC_PER_SEC)
+#define TAIL_TIMEOUT USEC_PER_SEC
 /* journald may take a run's last line after the run itself is gone: so long is waited when no sign is there.
  */
-#define TAIL_WAIT (600 * USEC_PER_MSEC)
+#define TAIL_WAIT (250 * USEC_PER_MSEC)
 
 struct tail_result {
         int sign; /* index of log_sign(), or -1 */
