@@ -20,6 +20,7 @@ struct path_port {
         enum port_answer answer;
         int error;
         const char *dropped_by; /* silent: who on this host threw it away; NULL: nobody here did */
+        bool lossy; /* silent: so many packets of this host's paths are lost that this may be all of it */
 };
 
 /* One path that was tried. */

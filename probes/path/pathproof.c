@@ -178,8 +178,28 @@ static const struct link *find_link(const struct pathproof *p, const char *name)
         return NULL;
 }
 
+/*
+ * Whether lost packets alone may have silenced a port: the chance that both of its two tries were lost, on
+ * one path of all, by the share of small echoes that were. A path that answers nothing is no lossy one.
+ */
+static bool loss_may_silence(const struct pathproof *p) {
+        double echoes = 0, lost = 0;
+
+        for (size_t i = 0; i < p->plan.n; i++) {
+                struct proof_result r;
+
+                proof_result(p->proof, i, &r);
+                if (r.lost < r.echoes) {
+                        echoes += r.echoes;
+                        lost += r.lost;
+                }
+        }
+        return echoes > 0 && (double) p->plan.n * (lost / echoes) * (lost / echoes) > 0.001;
+}
+
 /* What came of the ports: of one that was silent, whether this host threw it away itself. */
 static void add_ports(struct pathproof *p) {
+        bool lossy = loss_may_silence(p);
         struct own_drops now;
         const char *words;
 
@@ -190,6 +210,7 @@ static void add_ports(struct pathproof *p) {
 
                 if (port->tried && port->answer == PORT_SILENT)
                         port->dropped_by = words;
+                port->lossy = lossy;
                 if (i < p->plan.n)
                         p->plan.paths[i].what.port = *port;
         }

@@ -126,6 +126,8 @@ bool path_judge_port(const struct path_result *p, struct finding *ret) {
                 here = "its packet filter or an IPsec policy";
         if (here)
                 check_say(&f, WORDS_PATH_TCP_HERE, number, here);
+        else if (port->answer == PORT_SILENT && port->lossy)
+                check_say(&f, WORDS_PATH_TCP_LOST, number, p->peer);
         else if (port->answer == PORT_NO_WAY)
                 check_say(&f, WORDS_PATH_TCP_NO_WAY, number, strerror(port->error));
         else

@@ -390,7 +390,8 @@ class Many(Path):
         self.nft("flush chain inet fault there")
         self.drop("there", '"p-eth0" numgen random mod 10 == 0')
         report = self.timed("one packet in ten lost", "--peer", peers, code=1)
-        self.assertEqual({(c["check"], c["verdict"]) for c in report["checks"]},
+        # Of 256 ports some are silent by loss alone: that is no FAIL, and not hidden either.
+        self.assertEqual({(c["check"], c["verdict"]) for c in report["checks"]} - {("path.tcp", "WARN")},
                          {("path.mtu", "OK"), ("path.loss", "WARN")})
 
     def test_256_ipv6_peers(self):
