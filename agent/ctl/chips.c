@@ -88,25 +88,31 @@ int screen_chips(json_t *answer, usec_t now, FILE *out) {
 static int print_chips(const struct options *o, bool json, bool again) {
         _cleanup_host_ struct host h = HOST_NULL;
         struct device_owners owners;
-        struct walk w = { &owners, json_array() };
+        struct walk w = { &owners, NULL };
         struct problem problem;
         json_t *answer = NULL;
         int hostd, r;
 
-        if (host_open(o->root, &h) < 0)
+        r = host_open(o->root, &h);
+        if (r < 0) {
+                fprintf(stderr, "tpuctl chips: %s: %s\n", o->root ? o->root : "/", strerror(-r));
                 return EXIT_NO_ANSWER;
+        }
         ask_owners(&h, &owners);
         hostd = hostd_call(o->root, NULL, "/v1/chips", HOSTD_TIMEOUT, &answer, &problem);
+        w.list = json_array();
         r = w.list ? tpu_visit_nodes(&h, on_node, &w) : -ENOMEM;
         if (again && isatty(STDOUT_FILENO))
                 fputs("\033[H\033[J", stdout);
         if (owners.error < 0)
                 fprintf(stderr, "tpuctl chips: who holds them is not known: %s\n", owners.why);
-        if (hostd < 0)
+        if (hostd < 0) {
                 (void) problem_complain(&problem);
-        if (hostd < 0)
                 answer = json_object();
-        if (!answer || r == -ENOMEM) {
+        }
+        if (!answer || (r < 0 && r != -ENOENT)) { /* -ENOENT: a machine without a PCI bus has no chip */
+                fprintf(stderr, "tpuctl chips: the devices cannot be looked at: %s; tpuctl check tpu\n",
+                        strerror(r < 0 ? -r : ENOMEM));
                 json_decref(answer);
                 json_decref(w.list);
                 return EXIT_NO_ANSWER;

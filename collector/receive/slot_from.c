@@ -59,7 +59,9 @@ bool slot_from_gives(struct slot_from *f, const char *slice, unsigned worker, co
 
 /* --- Life ---------------------------------------------------------------------------------------------- */
 
-static int take_name(struct slot_from *f, const char *word, char why[static NAME_LIST_WHY_MAX]) {
+static int take_name(void *userdata, char *word, char why[static NAME_LIST_WHY_MAX]) {
+        struct slot_from *f = userdata;
+
         if (!strstr(word, SLICE_PLACE) || !strstr(word, WORKER_PLACE)) {
                 (void) snprintf(why, NAME_LIST_WHY_MAX,
                                 "'%.100s' is no path of a file, and no name with " SLICE_PLACE
@@ -77,24 +79,12 @@ static int take_name(struct slot_from *f, const char *word, char why[static NAME
 
 int slot_from_new(const char *words, struct slot_from **ret, char why[static NAME_LIST_WHY_MAX]) {
         _cleanup_(slot_from_freep) struct slot_from *f = calloc(1, sizeof(*f));
-        char files[1024] = "", *rest = NULL;
         int r;
 
-        (void) snprintf(why, NAME_LIST_WHY_MAX, "out of memory, or a list that is too long");
+        (void) snprintf(why, NAME_LIST_WHY_MAX, "out of memory");
         if (!f || !(f->words = strdup(words)))
                 return -ENOMEM;
-        if (strlen(words) >= sizeof(files))
-                return -E2BIG;
-        for (char *w = strtok_r(f->words, " ", &rest); w; w = strtok_r(NULL, " ", &rest)) {
-                if (*w == '/') {
-                        (void) snprintf(files + strlen(files), sizeof(files) - strlen(files), "%s ", w);
-                        continue;
-                }
-                r = take_name(f, w, why);
-                if (r < 0)
-                        return r;
-        }
-        r = name_list_new(files, &f->map);
+        r = name_list_new_among(f->words, take_name, f, &f->map, why);
         if (r < 0)
                 return r;
         (void) name_list_look(f->map, why);

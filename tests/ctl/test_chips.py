@@ -63,6 +63,17 @@ PROCESS  CHIP  HBM USED  OF      DUTY CYCLE  IDLE
     def test_both_away(self):
         self.assertNotIn("free", self.expect(["chips"], 3).stdout)
 
+    def test_what_cannot_be_looked_at_is_not_absent(self):
+        """A host with more devices than any has: nobody is told that it has none."""
+        self.owners()
+        self.libtpu()
+        bus = self.root / "sys/bus/pci/devices"
+        for i in range(5000):
+            (bus / f"00{i % 100:02x}:{i // 100:02x}:00.0").mkdir(exist_ok=True)
+        done = self.expect(["chips"], 3)
+        self.assertIn("the devices cannot be looked at", done.stderr)
+        self.assertNotIn("no TPU device", done.stdout)
+
     def test_not_all_processes_could_be_read(self):
         self.owners(("/dev/accel1", 812, 0, "u.service", "python3"), incomplete=True)
         self.libtpu(chips=[])

@@ -65,7 +65,8 @@ size_t host_from_patterns(const struct host_from *h) {
 
 /* --- Life ---------------------------------------------------------------------------------------------- */
 
-static int take_pattern(struct host_from *h, char *word, char why[static NAME_LIST_WHY_MAX]) {
+static int take_pattern(void *userdata, char *word, char why[static NAME_LIST_WHY_MAX]) {
+        struct host_from *h = userdata;
         char *place = strstr(word, PLACE);
         bool star = *word == '*', bare = place == word + 1;
 
@@ -88,27 +89,14 @@ static int take_pattern(struct host_from *h, char *word, char why[static NAME_LI
 
 int host_from_new(const char *words, struct host_from **ret, char why[static NAME_LIST_WHY_MAX]) {
         _cleanup_(host_from_freep) struct host_from *h = calloc(1, sizeof(*h));
-        char files[1024] = "", *rest = NULL;
         int r;
 
-        (void) snprintf(why, NAME_LIST_WHY_MAX, "out of memory, or a list that is too long");
+        (void) snprintf(why, NAME_LIST_WHY_MAX, "out of memory");
         if (!h || !(h->words = strdup(words)))
                 return -ENOMEM;
-        if (strlen(words) >= sizeof(files))
-                return -E2BIG;
-        for (char *w = strtok_r(h->words, " ", &rest); w; w = strtok_r(NULL, " ", &rest)) {
-                if (*w == '/') {
-                        (void) snprintf(files + strlen(files), sizeof(files) - strlen(files), "%s ", w);
-                        continue;
-                }
-                r = take_pattern(h, w, why);
-                if (r < 0)
-                        return r;
-        }
-        r = name_list_new(files, &h->map);
+        r = name_list_new_among(h->words, take_pattern, h, &h->map, why);
         if (r < 0)
                 return r;
-        why[0] = '\0';
         *ret = TAKE_PTR(h);
         return 0;
 }

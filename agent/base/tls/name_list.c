@@ -230,6 +230,30 @@ int name_list_new(const char *words, struct name_list **ret) {
         return 0;
 }
 
+int name_list_new_among(char *words,
+                        int (*take)(void *userdata, char *word, char why[static NAME_LIST_WHY_MAX]),
+                        void *userdata, struct name_list **ret, char why[static NAME_LIST_WHY_MAX]) {
+        char files[1024] = "", *rest = NULL;
+        int r;
+
+        (void) snprintf(why, NAME_LIST_WHY_MAX, "out of memory, or a list that is too long");
+        if (strlen(words) >= sizeof(files) - 1)
+                return -E2BIG;
+        for (char *w = strtok_r(words, " ", &rest); w; w = strtok_r(NULL, " ", &rest)) {
+                if (*w == '/') {
+                        (void) snprintf(files + strlen(files), sizeof(files) - strlen(files), "%s ", w);
+                        continue;
+                }
+                r = take(userdata, w, why);
+                if (r < 0)
+                        return r;
+        }
+        r = name_list_new(files, ret);
+        if (r == 0)
+                why[0] = '\0';
+        return r;
+}
+
 struct name_list *name_list_free(struct name_list *l) {
         if (!l)
                 return NULL;

@@ -17,6 +17,13 @@
 struct name_list;
 /* words are copied; nothing is read yet. -E2BIG: too many files, or a path that is too long; -ENOMEM. */
 int name_list_new(const char *words, struct name_list **ret);
+/*
+ * Words of two kinds, with blanks between: paths of files are the list's, each other one is take()'s, which
+ * may keep it. words is cut into them. An error of take() ends it and is returned, with its why.
+ */
+int name_list_new_among(char *words,
+                        int (*take)(void *userdata, char *word, char why[static NAME_LIST_WHY_MAX]),
+                        void *userdata, struct name_list **ret, char why[static NAME_LIST_WHY_MAX]);
 struct name_list *name_list_free(struct name_list *l);
 DEFINE_CLEANUP(struct name_list *, name_list_free)
 
