@@ -22,7 +22,8 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 sys.path.insert(0, str(Path(__file__).parent))
 import documented  # noqa: E402
-from around import BINARY, Hostd, wait_until  # noqa: E402
+from api_clients import Site, TlsHostd  # noqa: E402
+from around import BINARY, TOP, Hostd, free_port, wait_until  # noqa: E402
 
 COLLECTOR = BINARY.parents[2] / "collector/tpu-collectord"
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
@@ -60,9 +61,10 @@ class Collector:
 
 
 class Case(unittest.TestCase):
-    def hostd(self, **settings):
-        h = Hostd(**settings)
-        self.addCleanup(h.close)
+    def hostd(self, h=None):
+        if not h:
+            h = Hostd()
+            self.addCleanup(h.close)
         own = h.root / "proc/self"
         own.mkdir()
         (own / "stat").write_text("7 (tpu-hostd) S 1 7 7 0 -1 4194560 1 0 0 0 250 150 0 0 20 0 2 0 1 1 1\n")
@@ -196,16 +198,15 @@ class Prometheus(Case):
 
     def start(self, targets, relabel=None, **more):
         """targets: {job: port}; relabel: {job: its relabel_configs}; more: of its configuration."""
-        folder = Path(tempfile.mkdtemp(prefix="prometheus-test-"))
-        self.addCleanup(shutil.rmtree, folder, True)
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            port = s.getsockname()[1]
         jobs = [{"job_name": name, "static_configs": [{"targets": [f"127.0.0.1:{p}"]}],
                  "relabel_configs": (relabel or {}).get(name, [])} for name, p in targets.items()]
-        (folder / "p.yml").write_text(json.dumps({"global": {"scrape_interval": "1s",
-                                                             "evaluation_interval": "1s"},
-                                                  "scrape_configs": jobs, **more}))
+        self.run_with(json.dumps({"global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+                                  "scrape_configs": jobs, **more}))
+
+    def run_with(self, configuration):
+        folder, port = Path(tempfile.mkdtemp(prefix="prometheus-test-")), free_port()
+        self.addCleanup(shutil.rmtree, folder, True)
+        (folder / "p.yml").write_text(configuration)
         with open(folder / "log", "wb") as log:
             process = subprocess.Popen(["prometheus", f"--config.file={folder}/p.yml",
                                         f"--storage.tsdb.path={folder}/data",
@@ -263,6 +264,100 @@ class Prometheus(Case):
                                     ("tpu_collectord_received_bytes_total", "collector", "counter"),
                                     ("tpu_collectord_build_info", "collector", "gauge")):
             self.assertEqual(metadata.get((metric, job)), wanted, sorted(metadata))
+
+    def test_documented(self):
+        """Each scrape_config of docs/monitoring.md, with the addresses and files of here."""
+        folder, port = Path(tempfile.mkdtemp(prefix="scrape-site-")), free_port()
+        self.addCleanup(shutil.rmtree, folder, True)
+        site = Site(folder)
+        h = TlsHostd(site, {"MetricsListen": f"127.0.0.1:{port}"})
+        self.addCleanup(h.close)
+        self.hostd(h)
+        page = (TOP / "docs/monitoring.md").read_text()
+        blocks = re.findall(r"^```yaml\n(scrape_configs:.*?)^```", page, re.M | re.S)
+        local, tls = blocks
+        certificate, key = site.clients["reader"]
+        for a, b in (("127.0.0.1:9472", f"127.0.0.1:{port}"), ("15s", "1s")):
+            self.assertIn(a, local)
+            local = local.replace(a, b)
+        for a, b in (("/etc/prometheus/tpu/ca.crt", site.authority.cert), ("15s", "1s"),
+                     ("/etc/prometheus/tpu/prometheus.crt", certificate),
+                     ("/etc/prometheus/tpu/prometheus.key", key), ("h0:9470", f"localhost:{h.port()}")):
+            self.assertIn(a, tls)
+            tls = tls.replace(a, str(b))
+        self.run_with(local.replace("tpu-hostd", "here") + tls.split("\n", 1)[1])
+        wait_until(lambda: len(self.query("system_memory_limit_bytes")) == 2, 120,
+                   lambda: self.ask("targets"))
+        self.assertEqual(sorted((m["job"], m["instance"], v) for m, v in self.query("up")),
+                         [("here", "h0", "1"), ("tpu-hostd", "localhost", "1")])
+
+
+class Loopback(Case):
+    """MetricsListen=: /metrics for this host alone, of a bounded number of connections."""
+
+    def fetch(self, port, path, method="GET"):
+        c = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        try:
+            c.request(method, path)
+            r = c.getresponse()
+            return r.status, r.read().decode()
+        finally:
+            c.close()
+
+    def with_api(self, text):
+        h = Hostd()
+        self.addCleanup(h.close)
+        h.config.write_text(h.config.read_text() + f"[Api]\n{text}\n")
+        return h
+
+    def test_only_metrics(self):
+        port = free_port()
+        h = self.hostd(self.with_api(f"MetricsListen=127.0.0.1:{port}"))
+        code, text = self.fetch(port, "/metrics")
+        self.assertEqual(code, 200)
+        self.assertEqual(text.split("\n")[0], h.call("/metrics")[2].decode().split("\n")[0])
+        for method, path in (("GET", "/v1/status"), ("PUT", "/v1/cordon?reason=x"), ("GET", "/healthz"),
+                             ("POST", "/v1/runs")):
+            code, text = self.fetch(port, path, method)
+            self.assertEqual((path, code, json.loads(text)["error"]),
+                             (path, 404, "MetricsListen= has /metrics alone"))
+        self.assertEqual(self.fetch(port, "/metrics", "POST")[0], 405)
+        self.assertIsNone(h.get("/v1/status")["cordon"])
+        found, = [c for c in h.get("/v1/checks")["checks"] if c["check"] == "api.listen"]
+        self.assertEqual((found["subject"], found["found"], found["verdict"]),
+                         ("metrics", f"127.0.0.1:{port}", "OK"))
+
+    def test_connections_are_bounded(self):
+        port = free_port()
+        h = self.hostd(self.with_api(f"MetricsListen=127.0.0.1:{port}"))
+        idle = [socket.create_connection(("127.0.0.1", port), 60) for _ in range(100)]
+        self.addCleanup(lambda: [s.close() for s in idle])
+        self.assertEqual(self.fetch(port, "/metrics")[0], 200)
+        table = Path(f"/proc/{h.process.pid}/net/tcp").read_text().splitlines()[1:]
+        mine = {os.readlink(f) for f in Path(f"/proc/{h.process.pid}/fd").iterdir()}
+        of_port = [line for line in table if line.split()[1].endswith(f":{port:04X}")
+                   and f"socket:[{line.split()[9]}]" in mine and line.split()[3] != "0A"]
+        self.assertLessEqual(len(of_port), 16)
+
+    def test_refused_and_taken(self):
+        for where in ("0.0.0.0:9472", "[::]:9472", "10.0.0.7:9472", "localhost:9472"):
+            done = subprocess.run([BINARY, "--check-config", "--config",
+                                   self.with_api(f"MetricsListen={where}").config],
+                                  capture_output=True, text=True, timeout=60, check=False)
+            self.assertIn("no loopback ADDRESS:PORT as 127.0.0.1:9472; others scrape Listen= by TLS",
+                          done.stdout + done.stderr)
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            h = self.hostd(self.with_api(f"MetricsListen=127.0.0.1:{port}"))
+
+            def finding(verdict):
+                return [c for c in h.get("/v1/checks")["checks"]
+                        if (c["check"], c["subject"], c["verdict"]) == ("api.listen", "metrics", verdict)]
+
+            deaf, = wait_until(lambda: finding("WARN"), 60, "the finding")
+            self.assertIn("Address already in use", deaf["reason"])
+        wait_until(lambda: finding("OK"), 60, "the port")
+        self.assertEqual(self.fetch(port, "/metrics")[0], 200)
 
 
 if __name__ == "__main__":

@@ -97,17 +97,21 @@ static int start_api(void *self) {
         r = api_serve(p, fd, NULL, &p->local);
         if (r < 0)
                 return log_error_errno(r, "the API cannot start on %s: %m", socket);
+        api_metrics_look(p);
         r = api_tls_start(p);
         return r < 0 ? log_error_errno(r, "the API cannot be offered over TCP: %m") : 0;
 }
 
 static void reload_api(void *self) {
+        api_metrics_look(self);
         api_tls_reload(self);
 }
 
 static void sample_api(void *self, struct bus_sink *s) {
         api_tls_look(self);
         api_tls_report(self, &s->sink);
+        api_metrics_look(self);
+        api_metrics_report(self, &s->sink);
 }
 
 static void hear_api(void *self, const struct bus_news *n) {
@@ -120,6 +124,7 @@ static void stop_api(void *self) {
 
         api_events_stop(p);
         p->local = http_server_free(p->local);
+        api_port_close(&p->metrics);
         api_tls_stop(p);
         free(p->served);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls of all parts, on whatever listens: the Unix socket (api_part.c) and TCP (api_tls.c). */
+/* The calls of all parts, on whatever listens: the Unix socket (api_part.c) and TCP (api_port.c). */
 #include <assert.h>
 
 #include "api_state.h"
@@ -8,6 +8,7 @@
 #define LOCAL_CONNECTIONS 32 /* beyond, clients wait */
 #define TLS_CONNECTIONS 64
 #define TLS_OF_CALLER 16
+#define METRICS_CONNECTIONS 16
 #define TLS_LIFE (600 * USEC_PER_SEC)
 #define TLS_CHECK_AGAIN (60 * USEC_PER_SEC)
 #define HEADER_MAX ((size_t) 16 * 1024)
@@ -115,6 +116,32 @@ int api_serve(struct api_state *p, int fd, const struct api_security *tls, struc
                 .body_max = BODY_MAX,
                 .takes_body = takes_body,
                 .handle = on_request,
+                .userdata = p,
+        };
+
+        assert(p->served);
+        return http_server_new(p->bus->event, &o, ret);
+}
+
+/* Who calls there is nobody in particular: it reads the numbers, which every user of this host may. */
+static void on_scrape(const struct http_request *r, struct http_reply *ret, void *userdata) {
+        if (streq(r->path, "/metrics"))
+                on_request(r, ret, userdata);
+        else
+                (void) answer_error(ret, 404, "/metrics; the other calls are on the API's socket",
+                                    "MetricsListen= has /metrics alone");
+}
+
+int api_serve_metrics(struct api_state *p, int fd, struct http_server **ret) {
+        const struct http_server_options o = {
+                .name = "api-metrics",
+                .fd = fd,
+                .connections = METRICS_CONNECTIONS,
+                .header_max = HEADER_MAX,
+                .discard_max = DISCARD_MAX,
+                .header_time = REQUEST_TIME,
+                .answer_time = ANSWER_TIME,
+                .handle = on_scrape,
                 .userdata = p,
         };
 

@@ -2,15 +2,13 @@
 #include "api_state.h"
 #include "check_words.h"
 #include "log.h"
-#include "tcp_address.h"
 #include "uplink_part.h"
 
 struct api_tls {
         struct settings_api settings; /* what it was started with */
         struct tls_callers callers;
         struct server_certificate *certificate; /* NULL: not all files are named */
-        struct http_server *api; /* NULL: it does not listen (yet) */
-        char where[TCP_ADDRESS_TEXT_MAX], why_not[200];
+        struct api_port port;
 };
 
 static bool configured(const struct settings_api *s) {
@@ -19,54 +17,17 @@ static bool configured(const struct settings_api *s) {
 
 /* --- Listening ----------------------------------------------------------------------------------------- */
 
-/* "[::]" is every address; where the kernel has no IPv6, that is 0.0.0.0. */
-static int open_port(struct api_tls *t, int *ret_fd) {
-        struct tcp_address a;
-        char other[sizeof(t->settings.listen) + 16];
-        int r;
-
-        r = tcp_address_parse(t->settings.listen, &a);
-        if (r >= 0)
-                r = tcp_address_listen(&a, ret_fd, t->where);
-        if (r != -EAFNOSUPPORT || !startswith(t->settings.listen, "[::]:"))
-                return r;
-        (void) snprintf(other, sizeof(other), "0.0.0.0:%s", t->settings.listen + strlen("[::]:"));
-        r = tcp_address_parse(other, &a);
-        return r < 0 ? r : tcp_address_listen(&a, ret_fd, t->where);
-}
-
-static int listen_now(struct api_state *p, struct api_tls *t) {
-        int fd, r;
-
-        r = open_port(t, &fd);
-        if (r < 0) {
-                (void) snprintf(t->why_not, sizeof(t->why_not), "%s: %s", t->settings.listen, strerror(-r));
-                return r;
-        }
-        r = api_serve(p, fd,
-                      &(struct api_security){ .certificate = t->certificate,
-                                              .callers = &t->callers,
-                                              .tls12 = t->settings.tls12 },
-                      &t->api);
-        if (r < 0)
-                (void) snprintf(t->why_not, sizeof(t->why_not), "TLS cannot be started: %s", strerror(-r));
-        return r;
-}
-
 /* As soon as there is a certificate; a port that is taken may be free later. */
 static void try_to_listen(struct api_state *p, struct api_tls *t) {
-        bool said = t->why_not[0];
+        const struct api_security tls = { .certificate = t->certificate,
+                                          .callers = &t->callers,
+                                          .tls12 = t->settings.tls12 };
 
-        if (t->api || !t->certificate || !server_certificate_state(t->certificate)->usable)
+        if (!t->certificate || !server_certificate_state(t->certificate)->usable)
                 return;
-        if (listen_now(p, t) < 0) {
-                if (!said)
-                        log_warning("the API does not listen on TCP: %s; tried again", t->why_not);
-                return;
-        }
-        t->why_not[0] = '\0';
-        log_info("the API answers on %s too, to certificates of %s", t->where,
-                 server_certificate_path(t->certificate, TLS_CA));
+        if (api_port_open(p, &t->port, &tls))
+                log_info("the API answers on %s too, to certificates of %s", t->port.where,
+                         server_certificate_path(t->certificate, TLS_CA));
 }
 
 void api_tls_look(struct api_state *p) {
@@ -82,7 +43,7 @@ void api_tls_look(struct api_state *p) {
                         log_warning("[Api] %s; %s", s->error,
                                     s->usable ? "the previous files stay in force"
                                               : "tried again when it changes");
-                else if (t->api)
+                else if (t->port.server)
                         log_info("[Api] the new certificate is in force: %s",
                                  server_certificate_path(t->certificate, TLS_CERT));
         }
@@ -94,15 +55,8 @@ void api_tls_look(struct api_state *p) {
 static void judge_listening(const struct api_tls *t, struct sink *s) {
         struct finding f;
 
-        finding_init(&f, "api.listen", "");
-        finding_set(f.source, "[Api] of hostd.conf");
-        finding_set(f.wanted, "%s", t->settings.listen);
-        finding_set(f.found, "%s", t->api ? t->where : "nothing");
-        f.verdict = VERDICT_OK;
-        if (!t->api)
-                check_say(&f, WORDS_API_DEAF,
-                          t->why_not[0] ? t->why_not : "no usable certificate: api.certificate");
-        else if (name_list_is_empty(t->callers.allow) && name_list_is_empty(t->callers.act))
+        api_port_judge(&t->port, "", &f);
+        if (t->port.server && name_list_is_empty(t->callers.allow) && name_list_is_empty(t->callers.act))
                 check_say(&f, WORDS_API_NOBODY);
         s->finding(s, &f);
 }
@@ -179,6 +133,7 @@ int api_tls_start(struct api_state *p) {
         if (!p->tls)
                 return -ENOMEM;
         p->tls->settings = p->bus->settings.api;
+        (void) snprintf(p->tls->port.listen, sizeof(p->tls->port.listen), "%s", p->tls->settings.listen);
         r = set_lists(p->tls);
         if (r >= 0)
                 r = read_files(p->tls);
@@ -216,7 +171,7 @@ void api_tls_reload(struct api_state *p) {
 void api_tls_stop(struct api_state *p) {
         if (!p->tls)
                 return;
-        p->tls->api = http_server_free(p->tls->api);
+        api_port_close(&p->tls->port);
         p->tls->certificate = server_certificate_free(p->tls->certificate);
         tls_callers_clear(&p->tls->callers);
         free(p->tls);

@@ -52,6 +52,18 @@ static int parse_listen(const char *value, void *dest, char why[static 96]) {
         return config_parse_string63(value, dest, why);
 }
 
+/* Whoever asks there needs no certificate: so it is for this host alone. */
+static int parse_metrics_listen(const char *value, void *dest, char why[static 96]) {
+        struct tcp_address a;
+
+        if (value[0] && (tcp_address_parse(value, &a) < 0 || !tcp_address_is_loopback(&a))) {
+                (void) snprintf(why, 96,
+                                "no loopback ADDRESS:PORT as 127.0.0.1:9472; others scrape Listen= by TLS");
+                return -EINVAL;
+        }
+        return config_parse_string63(value, dest, why);
+}
+
 /* No name: a name would have to be looked up before the network is up. */
 static int parse_metadata_host(const char *value, void *dest, char why[static 96]) {
         if (value[0] != 0 && !streq(value, "none") && !metadata_address_is_valid(value)) {
@@ -181,6 +193,7 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
                 CONFIG_ITEM("Hostd", "NetcfgSocket", config_parse_path, s->netcfg_socket, ""),
                 CONFIG_ITEM("Hostd", "Journal", config_parse_path, s->journal, ""),
                 CONFIG_ITEM("Api", "Listen", parse_listen, s->api.listen, "[::]:" TEXT(PORT_HOSTD_API)),
+                CONFIG_ITEM("Api", "MetricsListen", parse_metrics_listen, s->api.metrics_listen, ""),
                 CONFIG_ITEM("Api", "Certificate", parse_tls_file, s->api.certificate, ""),
                 CONFIG_ITEM("Api", "Key", parse_tls_file, s->api.key, ""),
                 CONFIG_ITEM("Api", "ClientCa", parse_tls_file, s->api.client_ca, ""),

@@ -10,8 +10,9 @@
 #include "machine_state.h"
 #include "policies.h"
 
-struct settings_api { /* over TCP; not at all without the files */
+struct settings_api { /* over TCP; on listen not at all without the files */
         char listen[64];
+        char metrics_listen[64]; /* loopback, /metrics alone, without the files; empty: off */
         char certificate[256], key[256], client_ca[256]; /* as the files of the uplink */
         char readers[256], actors[256], denied[256]; /* as in name_list.h */
         char crl[256];
@@ -64,7 +65,7 @@ struct settings {
         char stack_paths[256];  /* a list; empty: none */
 };
 
-#define SETTINGS_ITEMS 51
+#define SETTINGS_ITEMS 52
 /* The configuration with its origins, for --show-config; config points into items. */
 struct settings_source {
         struct config config;
