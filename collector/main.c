@@ -268,6 +268,7 @@ static int make_control(struct collector *c, struct control_store **ret) {
                 .ca = s->control.ca,
                 .certificate = s->control.certificate,
                 .key = s->control.key,
+                .crl = s->control.crl,
         };
         char why[256];
         int r;

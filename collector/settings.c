@@ -229,6 +229,7 @@ static int load_settings(const struct command_line *c, const struct options *o,
                 CONFIG_ITEM("Control", "EtcdCertificate", config_parse_string255, s->control.certificate,
                             ""),
                 CONFIG_ITEM("Control", "EtcdKey", config_parse_string255, s->control.key, ""),
+                CONFIG_ITEM("Control", "EtcdCrl", config_parse_path, s->control.crl, ""),
                 CONFIG_ITEM("Telemetry", "Enabled", config_parse_bool, &s->telemetry.enabled, "yes"),
                 CONFIG_ITEM("Telemetry", "Elsewhere", config_parse_url, s->telemetry.elsewhere, ""),
         };

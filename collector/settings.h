@@ -27,7 +27,7 @@ struct collector_settings {
                 usec_t lease; /* of the registry's members, and of the leader */
                 char tenant[64], agents_url[256], people_url[256], members[256], user[64],
                         password_file[256];
-                char ca[256], certificate[256], key[256]; /* with etcd */
+                char ca[256], certificate[256], key[256], crl[256]; /* with etcd */
         } control;
         struct {
                 bool enabled;

@@ -224,6 +224,7 @@ static int prepare_parts(struct control_etcd *c, char why[static 256]) {
                 .ca = c->o.ca,
                 .certificate = c->o.certificate,
                 .key = c->o.key,
+                .crl = c->o.crl,
                 .user_agent = "tpu-collectord/" TPU_HOSTD_VERSION,
                 .try_first = MAX(MIN(c->o.lease / 4, TRY_MOST), TRY_LEAST),
                 .turned = on_turned,

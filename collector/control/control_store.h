@@ -97,7 +97,7 @@ struct control_etcd_options {
         usec_t lease;
         const char *tenant;
         const char *agents_url, *people_url; /* own, as others reach it */
-        const char *members, *user, *password_file, *ca, *certificate, *key; /* as in etcd/client.h */
+        const char *members, *user, *password_file, *ca, *certificate, *key, *crl; /* as in etcd/client.h */
 };
 
 /* o's texts are borrowed. -EINVAL: why. */

@@ -1,11 +1,13 @@
 #!/usr/bin/python3
-"""A collector whose certificate was revoked, in the hands of somebody else: agents and tpuctl send it
-nothing, obey nothing and show nothing of it."""
+"""A collector or an etcd whose certificate was revoked, in the hands of somebody else: agents, tpuctl and
+collectors send it nothing, obey nothing and show nothing of it."""
 
+import http.server
 import os
 import ssl
 import subprocess
 import sys
+import threading
 import time
 import unittest
 from pathlib import Path
@@ -106,6 +108,50 @@ class Ctl(Attack):
                                timeout=60, check=False, stdin=subprocess.DEVNULL)
             self.assertEqual(p.returncode, code, p.stdout + p.stderr)
         self.assertIn("revoked", p.stderr)
+
+
+class Etcd(Attack):
+    """A stand-in of etcd, whose certificate was revoked: it notes what it is asked."""
+
+    def etcd(self, certificate):
+        asked = []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):  # noqa: N802
+                asked.append(self.rfile.read(int(self.headers["Content-Length"])))
+                self.send_error(503)
+
+            def log_message(self, *words):
+                pass
+
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*certificate)
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        server.handle_error = lambda *_: None  # a client that hangs up
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        return f"https://127.0.0.1:{server.server_port}", asked
+
+    def test_an_etcd_that_was_revoked(self):
+        """It is sent nothing, not even the password; a list that no longer names it is taken without a
+        restart."""
+        stolen = self.ca.issue("etcd")
+        url, asked = self.etcd(stolen)
+        first = self.ca.lists()
+        crl = self.put("etcd-lists.pem", self.ca.lists(stolen[0]))
+        self.collector({"Store": "etcd", "Etcd": url, "EtcdCa": self.ca.cert, "EtcdCrl": crl,
+                        "EtcdUser": "tpu", "EtcdPasswordFile": self.put("password", "quiet\n"),
+                        "AgentsUrl": "https://127.0.0.1:1", "PeopleUrl": "https://127.0.0.1:2"})
+        self.until(lambda: "revoked" in self.log())
+        self.assertEqual(asked, [])
+        self.put("etcd-lists.pem", first)
+        self.until(lambda: asked)
+        self.assertIn(b"quiet", asked[0])
+
+    def log(self):
+        return os.pread(self.c.log.fileno(), 1 << 20, 0).decode()
 
 
 if __name__ == "__main__":

@@ -70,7 +70,7 @@ static const struct tls_names *names_of(const struct tls_files *f) {
 }
 
 bool tls_files_configured(const struct tls_files *f) {
-        return f->path[TLS_CA][0] || f->path[TLS_CERT][0] || f->path[TLS_KEY][0];
+        return f->path[TLS_CA][0] || f->path[TLS_CERT][0] || f->path[TLS_KEY][0] || f->path[TLS_CRL][0];
 }
 
 static int refuse_file(struct tls_files *f, enum tls_file which, const char *what) {

@@ -162,6 +162,7 @@ static int exchange_of(struct lane *l, bool watches, struct exchange **ret) {
                 .ca = c->o.ca,
                 .certificate = c->o.certificate,
                 .key = c->o.key,
+                .crl = c->o.crl,
                 .answer_max = GATEWAY_ANSWER_MAX,
                 .user_agent = c->o.user_agent,
                 .name = "etcd",
@@ -362,6 +363,7 @@ int etcd_client_new(const struct etcd_client_options *o, struct etcd_client **re
         (void) snprintf(c->tls.path[TLS_CA], TLS_PATH_MAX, "%s", o->ca);
         (void) snprintf(c->tls.path[TLS_CERT], TLS_PATH_MAX, "%s", o->certificate);
         (void) snprintf(c->tls.path[TLS_KEY], TLS_PATH_MAX, "%s", o->key);
+        (void) snprintf(c->tls.path[TLS_CRL], TLS_PATH_MAX, "%s", o->crl);
         r = take_members(c, why);
         if (r >= 0)
                 r = check_members(c, why);

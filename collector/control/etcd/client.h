@@ -18,7 +18,7 @@ struct etcd_client_options {
         sd_event *event;
         const char *members; /* URLs, by commas or blanks */
         const char *user, *password_file; /* empty: none */
-        const char *ca, *certificate, *key; /* files; empty: the system's authorities, none */
+        const char *ca, *certificate, *key, *crl; /* files; empty: the system's authorities, none */
         const char *user_agent;
         /* how long one member has for one answer; twice that after each failure, up to etcd's own 8 s */
         usec_t try_first;
