@@ -159,7 +159,7 @@ class Daemons(unittest.TestCase):
         host = self.host
         host.sh("systemctl kill -s STOP tpu-netcfg")
         host.wait_for(lambda: any("daemon.state tpu-netcfg: WARN" in line for line in
-                                  host.journal("tpu-hostd.service").splitlines()), 100, "the event")
+                                  host.journal("tpu-hostd.service").splitlines()), 200, "the event")
         host.wait_for(lambda: "daemon.state tpu-netcfg" in scenario.ctl(host, "fleet", "hosts", "--json",
                                                                         check=False).out, 150, "the fleet")
         host.sh("systemctl kill -s 9 tpu-netcfg")

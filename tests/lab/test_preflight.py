@@ -85,7 +85,7 @@ class Preflight(slices.Case):
             told = self.refused("blackhole")
             if "unfit: route.foreign" in told:  # the host's own check was faster than the run's preflight
                 told = self.h[0].run(["tpuctl", "check", "route"], check=False).out
-                self.assertIn(f"sudo ip route del blackhole {to}", told)
+                self.assertIn(f"sudo ip -4 route del blackhole {to}/32", told)
             else:
                 self.assertIn(f"h1 ({to}), libtpu's mesh, cannot be reached from h0: a route of this host "
                               "is a blackhole", told)

@@ -18,6 +18,7 @@ sys.path.insert(0, str(HERE.parent))
 sys.path.insert(0, str(HERE))
 
 from lab.check import check      # noqa: E402  (the path comes first)
+from lab.prepare import whole    # noqa: E402
 import metadata_process          # noqa: E402
 import scenario                  # noqa: E402
 import slices                    # noqa: E402
@@ -61,11 +62,13 @@ class During(slices.Case):
         deb, _ = scenario.debs(slices.os.environ.get("TPU_HOSTD_DEBS"))
         generation, pids = self.record()["generation"], self.pids()
         with tempfile.TemporaryDirectory() as folder:
-            bumped(deb, "99", folder)
-            new = Path(folder, deb.name).read_bytes()
+            for part in whole([deb]):
+                bumped(part, "99", folder)
+            new = {part.name: part.read_bytes() for part in Path(folder).glob("*.deb")}
         for h in self.h:
-            h.path("/srv").joinpath("new.deb").write_bytes(new)
-            h.run(["apt-get", "install", "-y", "/srv/new.deb"], check=True, timeout=180)
+            for name, content in new.items():
+                h.path("/srv").joinpath(name).write_bytes(content)
+            h.run(["apt-get", "install", "-y", *(f"/srv/{name}" for name in new)], check=True, timeout=180)
             self.assertEqual(h.sh("dpkg-query -W -f '${Version}' tpu-hostd"), "99")
         self.steps_on(self.h, RUN, 20)
         slices.whole(RUN, self.h)

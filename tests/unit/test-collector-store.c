@@ -163,7 +163,8 @@ static void hosts_are_forgotten(void) {
                 ASSERT_EQ(id, i);
         }
         ASSERT_OK(store_commit(s));
-        ASSERT_EQ(ask("UPDATE hosts SET id = 100000 WHERE name = 'h5' RETURNING id"), STORE_HOSTS_MAX);
+        (void) ask("UPDATE hosts SET id = 100000 WHERE name = 'h5'");
+        ASSERT_EQ(ask("SELECT id FROM hosts WHERE name = 'h5'"), STORE_HOSTS_MAX);
         ASSERT_OK(store_begin(s));
         ASSERT_EQ(store_find_host(s, "new", now, &id), -EDQUOT);
         store_rollback(s);

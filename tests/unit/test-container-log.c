@@ -47,6 +47,8 @@ static void podman(void) {
         ASSERT_FALSE(e.whole);
         ASSERT_EQ(e.time_real, (1795797556 + 3600 + 19800) * USEC_PER_SEC + 500000);
         ASSERT_EQ(parse("k8s-file", "2026-11-27T17:39:16 stdout X a", buf, &e), -EBADMSG);
+        ASSERT_OK(parse("k8s-file", "2026-11-27T17:39:16+9999902022222222222 stdout F a", buf, &e));
+        ASSERT_EQ(e.time_real, 0); /* no such zone: a line without a time */
         ASSERT_EQ(parse("k8s-file", "a b", buf, &e), -EBADMSG);
         ASSERT_EQ(parse("k8s-file", "a b F", buf, &e), -EBADMSG);
 }

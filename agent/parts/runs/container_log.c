@@ -56,9 +56,12 @@ static usec_t time_of(const char *text, size_t len) {
                 for (end++; *end >= '0' && *end <= '9'; end++, unit /= 10)
                         fraction += (usec_t) (*end - '0') * unit;
         if (*end == '+' || *end == '-') {
-                long hours = strtol(end + 1, NULL, 10), minutes = strlen(end) == 6 ? atol(end + 4) : 0;
+                unsigned hours, minutes;
 
-                seconds -= (*end == '-' ? -60 : 60) * (60 * hours + minutes);
+                if (strlen(end) != 6 || sscanf(end + 1, "%2u:%2u", &hours, &minutes) != 2 ||
+                    hours > 23 || minutes > 59)
+                        return 0;
+                seconds -= (time_t) (60 * hours + minutes) * (*end == '-' ? -60 : 60);
         }
         return seconds > 0 ? (usec_t) seconds * USEC_PER_SEC + fraction : 0;
 }

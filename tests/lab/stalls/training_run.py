@@ -20,16 +20,13 @@ HERE = Path(__file__).resolve().parent
 TEXT = "the host is right, the run goes on, the stall has a name {0}. "
 
 
-def library(folder):
-    """libtokens.so of the training, compiled on this machine."""
-    out = Path(folder) / "libtokens.so"
-    done = subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-pthread", "-o", out,
-                           HERE / "training" / "libtokens.c"],
-                          capture_output=True, text=True,
-                          check=False)
+def compiled(folder, name, *words):
+    """What the C compiler of this machine makes of these words."""
+    out = Path(folder) / name
+    done = subprocess.run(["cc", "-O2", "-pthread", "-o", out, *words], capture_output=True, text=True, check=False)
     if done.returncode:
-        raise LabError(f"libtokens.c does not compile (is gcc installed?): {done.stderr}")
-    return out.read_bytes()
+        raise LabError(f"{name} does not compile (is gcc installed?): {done.stderr}")
+    return out
 
 
 def lab(folder, debs=None, training=TRAININGS["ddp"]):
@@ -38,7 +35,9 @@ def lab(folder, debs=None, training=TRAININGS["ddp"]):
     layer = [host_deb]
     if training.packages:
         layer = apt_layer(training.name, debs_layer([host_deb]), "install", *training.packages)
-    native = library(folder)
+    library = compiled(folder, "libtokens.so", "-shared", "-fPIC", "-Wl,-soname,libtokens.so",
+                       HERE / "training" / "libtokens.c")
+    program = compiled(folder, "butterfly", HERE / "foreign" / "butterfly.c", library, f"-Wl,-rpath,{FOLDER}", "-lm")
 
     def before_boot(host):
         host.lab_collector_address = host.lab.collector.address("eth0")
@@ -48,7 +47,8 @@ def lab(folder, debs=None, training=TRAININGS["ddp"]):
         for script in sorted([*(HERE / "training").glob("*.py"), *(HERE / "foreign").glob("*.py")]):
             host.write(f"{FOLDER}/{script.name}", script.read_text(), 0o755)
         host.write("/etc/resolv.conf", f"nameserver {outside.ADDRESS}\n")
-        host.write(f"{FOLDER}/libtokens.so", native)
+        for native in (library, program):
+            host.write(f"{FOLDER}/{native.name}", native.read_bytes(), 0o755)
         reset(host)
 
     return Lab(hosts=HOSTS, debs=layer, collector=[collector_deb], before_boot=before_boot,

@@ -22,6 +22,7 @@ class Training:
     first_speaks: bool = False
     wanted: dict = field(default_factory=dict)
     packages: tuple = ()
+    compiled: bool = False     # a program of its own; else scripts of Python
 
     def speakers(self, hosts):
         return hosts[:1] if self.first_speaks else hosts
@@ -32,8 +33,8 @@ class Training:
         words = {"PEERS": peers, **self.env, **env}
         flags = [flag for name, value in words.items() for flag in ("--env", f"{name}={value}")]
         return ["tpuctl", "run", "--name", run, "--framework", self.framework, "--user", slices.USER,
-                "--slices", f"{HOSTS // PER_SLICE}:{HOSTS // PER_SLICE}", *flags, "--", PYTHON,
-                *(f"{FOLDER}/{word}" for word in self.command)]
+                "--slices", f"{HOSTS // PER_SLICE}:{HOSTS // PER_SLICE}", *flags, "--",
+                *(() if self.compiled else (PYTHON,)), *(f"{FOLDER}/{word}" for word in self.command)]
 
 
 def next_one(rank):
@@ -56,4 +57,7 @@ TRAININGS = {t.name: t for t in (
     Training("mpi", "MPI's own sum of gradients, batches from a thread", "plain",
              ("mpi_start.py", "mpi.py"), lambda rank: rank ^ 1, first_speaks=True,
              packages=("openmpi-bin", "python3-mpi4py")),
+    Training("butterfly", "a compiled program: an event loop for the wire, threads and a process beside it", "plain",
+             ("butterfly",), lambda rank: rank ^ 1, compiled=True,
+             wanted={"killed": ("stall", ("child", "lock"))}),
 )}
