@@ -129,7 +129,7 @@ static void try_odd_thread(struct follower *f, const struct captured_process *p,
                 return;
         follow_thread(f, p, t, &next);
         if (next.end == END_RANKS || next.end == END_OTHERS || (most && next.end == END_UNKNOWN) ||
-            next.kind == WAIT_TIMER || (most && (next.kind == KIND_CPU || next.kind == WAIT_LOCK)))
+            (next.kind == WAIT_TIMER && next.n == c->n + 1) || (most && (next.kind == KIND_CPU || next.kind == WAIT_LOCK)))
                 return;
         next.odd = p->pid != f->e->ranks[f->rank].pid && alike == ALIKE_ODD;
         next.solid = false;

@@ -343,6 +343,37 @@ static enum paths_verdict judge_ends(const struct evidence *e, const struct pair
         return share >= PATH_SHARE ? PATHS_CLEAR : PATHS_LIKELY;
 }
 
+/* Where no address stands out: the host that is in most of the bad pairs. */
+static int judge_hosts(const struct evidence *e, const struct pairs *p, struct paths *x) {
+        _cleanup_free_ uint32_t *sums = calloc(e->n_hosts + 1, sizeof(*sums));
+        size_t bad = count_missing(p, false, false, x);
+        uint32_t most = 0, n_most = 0;
+
+        if (!sums)
+                return -ENOMEM;
+        rank_ends(x);
+        for (size_t i = 0; i < x->n; i++)
+                if (x->ends[i].host != STACK_NONE)
+                        sums[x->ends[i].host] += x->ends[i].missing;
+        for (size_t i = 0; i < e->n_hosts; i++) {
+                n_most = sums[i] > most ? 1 : n_most + (sums[i] == most);
+                most = MAX(most, sums[i]);
+        }
+        if (n_most != 1 || most < 2 || most * 2 <= bad)
+                return 0;
+        for (size_t i = 0; i < x->n; i++) {
+                struct path_end *end = &x->ends[i];
+
+                if (end->host == STACK_NONE || end->missing == 0 || sums[end->host] != most)
+                        continue;
+                end->missing = most;
+                end->whole = true;
+        }
+        rank_ends(x);
+        x->verdict = (double) most / (double) bad >= PATH_SHARE ? PATHS_CLEAR : PATHS_LIKELY;
+        return 0;
+}
+
 static void note_worst(struct paths *x) {
         for (size_t i = 0; i < x->n; i++) {
                 struct path_end *end = &x->ends[i];
@@ -376,7 +407,7 @@ int paths_survey(const struct evidence *e, struct paths *ret) {
                 if (found.verdict == PATHS_NOTHING) {
                         found.verdict = judge_ends(e, &p, true, &found);
                         if (found.verdict == PATHS_NOTHING)
-                                found.verdict = judge_ends(e, &p, false, &found); /* hints */
+                                r = judge_hosts(e, &p, &found);
                 }
                 note_worst(&found);
         }

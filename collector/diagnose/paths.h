@@ -5,7 +5,8 @@
  * them in either capture (findings PATH_CHECK: subject is the peer's address, found begins with "from
  * ADDRESS,"). A connection has two ends and does not say which of them is cut off; the end that all of them
  * have in common is. Where there is one such connection alone, an end that has since had data of other hosts
- * at the same address is sound, and it is the other end.
+ * at the same address is sound, and it is the other end. Where no address stands out, a host may: one whose
+ * NICs are all cut off.
  *
  * Where every connection is answered, those that lose packets (link_quote_of()) stand in their place.
  *
@@ -25,6 +26,7 @@ struct path_end {
         uint32_t host;    /* of the evidence; STACK_NONE: nobody says that it is his */
         uint32_t missing; /* how many others it has no answer from, or get none from it; without those
                              outside */
+        bool whole;       /* missing: of all addresses of its host */
         bool carries;     /* others' data came there after the last of a bad connection */
         bool outside;     /* no host's, and missed by several */
         const struct path_end *other; /* an end that it misses */

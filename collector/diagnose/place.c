@@ -54,7 +54,7 @@ bool frame_is_library(const struct stack_table *t, const struct stack_frame *f) 
         const char *file = stack_table_text(t, f->file);
 
         if (f->kind != FRAME_PYTHON)
-                return f->kind != FRAME_NATIVE || strstr(file, ".so") || startswith(file, "[");
+                return f->kind != FRAME_NATIVE || !file[0] || strstr(file, ".so") || startswith(file, "[");
         return strstr(file, "/site-packages/") || strstr(file, "/dist-packages/") ||
                strstr(file, "/lib/python3") || strstr(file, "/lib64/python3") ||
                startswith(file, "<frozen ");
@@ -238,6 +238,7 @@ static struct stack_code code_of(const struct stack_table *t, const bool *librar
         struct stack_code code = { STACK_NONE, STACK_NONE, STACK_NONE, 0 };
         uint64_t path = FNV_BEGIN;
         const uint32_t *frames = stack_table_frames(t, stack);
+        bool calls = false;
 
         for (uint32_t i = 0; i < t->stacks[stack].n; i++)
                 if (t->frames[frames[i]].kind == FRAME_PYTHON)
@@ -245,10 +246,14 @@ static struct stack_code code_of(const struct stack_table *t, const bool *librar
         for (uint32_t i = 0; i < t->stacks[stack].n; i++) {
                 const struct stack_frame *f = &t->frames[frames[i]];
 
+                if (calls && f->kind == FRAME_NATIVE && library[frames[i]])
+                        path = fnv(path, &frames[i], sizeof(frames[i])); /* what it calls stands for its line */
+                calls = false;
                 if (library[frames[i]] || (code.innermost != STACK_NONE && f->kind != FRAME_PYTHON))
                         continue;
                 code.root = code.root == STACK_NONE ? frames[i] : code.root;
                 code.own = frames[i];
+                calls = f->kind == FRAME_NATIVE;
                 path = fnv(path, &frames[i], sizeof(frames[i]));
         }
         code.own_path = (uint32_t) (path ^ path >> 32);

@@ -38,7 +38,7 @@ struct place {
 struct stack_code {
         uint32_t own, root; /* frames: innermost and outermost of the training's own; STACK_NONE */
         uint32_t innermost; /* Python frame; STACK_NONE */
-        uint32_t own_path;  /* equal where all frames of its own are */
+        uint32_t own_path;  /* equal where all frames of its own are, and what native ones call */
 };
 /* -ENOMEM. The caller frees *ret. */
 int stack_codes(const struct stack_table *t, struct stack_code **ret);

@@ -125,6 +125,11 @@ static void put_end_of(FILE *f, const struct path_end *end) {
 }
 
 static void put_path(FILE *f, const struct diagnosis *d, const struct path_end *end) {
+        if (end->whole) {
+                fprintf(f, "packets between its addresses, on several NICs, and %" PRIu32 " of other hosts are lost",
+                        end->missing);
+                return;
+        }
         fputs("packets between its address ", f);
         put_end_of(f, end);
         if (d->paths.verdict == PATHS_PAIR) {

@@ -83,6 +83,48 @@ static void test_the_other_end_is_quoted(void) {
         (void) diagnosis_free(d);
 }
 
+/* Both NICs of a host are cut off, each from another one: no address is in two bad pairs, the host is. */
+static void test_all_nics_of_a_host(void) {
+        static const struct told told[] = {
+                { 1, 0, "path.answer" }, { 3, 0, "path.answer" }, { 0, 1, "path.answer" }
+        };
+        _cleanup_scene_ struct scene scene = SCENE_NULL;
+        struct diagnosis *d;
+
+        for (uint32_t round = 0; round < 2; round++)
+                for (uint32_t i = 0; i < HOSTS; i++) {
+                        struct host_capture c;
+                        char own[40], peer[32];
+                        struct captured_finding *f;
+
+                        scene_host(&c, i, round);
+                        scene_process(&c, &scene.table, WAITING);
+                        for (unsigned nic = 0; nic < 2; nic++) {
+                                (void) snprintf(own, sizeof(own), "eth%u 10.10.%u.%u", nic, nic, 10 + i);
+                                c.own[c.n_own++] = scene_string(&scene.table, own);
+                        }
+                        for (size_t k = 0; k < ELEMENTSOF(told); k++) {
+                                unsigned nic = told[k].from == 3;
+
+                                if (told[k].from != i)
+                                        continue;
+                                (void) snprintf(own, sizeof(own), "from 10.10.%u.%u, nothing for 12 s", nic, 10 + i);
+                                (void) snprintf(peer, sizeof(peer), "10.10.%u.%u", nic, 10 + told[k].to);
+                                ASSERT_OK(host_capture_add_finding(&c, &f));
+                                f->check = scene_string(&scene.table, told[k].check);
+                                f->subject = scene_string(&scene.table, peer);
+                                f->found = scene_string(&scene.table, own);
+                        }
+                        ASSERT_OK(scene_add(&scene, &c));
+                }
+        d = scene_diagnose(&scene, HOSTS, RUN_STALLED);
+        ASSERT_EQ(d->outcome, OUTCOME_NAMED);
+        ASSERT_EQ(d->suspects[0].host, 0);
+        ASSERT_EQ(d->suspects[0].kind, KIND_PATH);
+        assert_says(d, "packets between its addresses, on several NICs, and 2 of other hosts are lost");
+        (void) diagnosis_free(d);
+}
+
 /* Packets are lost, and all connections are answered, late: the end that all bad ways share. */
 static void test_a_lossy_port(void) {
         static const struct told told[] = {
@@ -166,5 +208,5 @@ static void test_malformed(void) {
         }
 }
 
-TEST_MAIN(test_a_cut_is_quoted, test_the_other_end_is_quoted, test_a_lossy_port, test_a_lossy_pair,
-          test_what_explains_more, test_nobody_is_named, test_malformed)
+TEST_MAIN(test_a_cut_is_quoted, test_the_other_end_is_quoted, test_all_nics_of_a_host, test_a_lossy_port,
+          test_a_lossy_pair, test_what_explains_more, test_nobody_is_named, test_malformed)
