@@ -128,8 +128,10 @@ static void try_odd_thread(struct follower *f, const struct captured_process *p,
         if (alike == ALIKE_MOST || alike == ALIKE_NEAR || (most && alike != ALIKE_ODD))
                 return;
         follow_thread(f, p, t, &next);
-        if (next.end == END_RANKS || next.end == END_OTHERS || (most && next.end == END_UNKNOWN) ||
-            (next.kind == WAIT_TIMER && next.n == c->n + 1) || (most && (next.kind == KIND_CPU || next.kind == WAIT_LOCK)))
+        if (next.end == END_RANKS || next.end == END_OTHERS ||
+            (next.kind == WAIT_TIMER && next.n == c->n + 1)) /* it sleeps itself: it looks now and then */
+                return;
+        if (most && (next.end == END_UNKNOWN || next.kind == KIND_CPU || next.kind == WAIT_LOCK))
                 return;
         next.odd = p->pid != f->e->ranks[f->rank].pid && alike == ALIKE_ODD;
         next.solid = false;

@@ -247,7 +247,7 @@ static struct stack_code code_of(const struct stack_table *t, const bool *librar
                 const struct stack_frame *f = &t->frames[frames[i]];
 
                 if (calls && f->kind == FRAME_NATIVE && library[frames[i]])
-                        path = fnv(path, &frames[i], sizeof(frames[i])); /* what it calls stands for its line */
+                        path = fnv(path, &frames[i], sizeof(frames[i])); /* it stands for the line */
                 calls = false;
                 if (library[frames[i]] || (code.innermost != STACK_NONE && f->kind != FRAME_PYTHON))
                         continue;

@@ -126,8 +126,8 @@ static void put_end_of(FILE *f, const struct path_end *end) {
 
 static void put_path(FILE *f, const struct diagnosis *d, const struct path_end *end) {
         if (end->whole) {
-                fprintf(f, "packets between its addresses, on several NICs, and %" PRIu32 " of other hosts are lost",
-                        end->missing);
+                fprintf(f, "packets between its addresses, on several NICs, and %" PRIu32, end->missing);
+                fputs(" of other hosts are lost", f);
                 return;
         }
         fputs("packets between its address ", f);

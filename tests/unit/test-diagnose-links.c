@@ -108,7 +108,8 @@ static void test_all_nics_of_a_host(void) {
 
                                 if (told[k].from != i)
                                         continue;
-                                (void) snprintf(own, sizeof(own), "from 10.10.%u.%u, nothing for 12 s", nic, 10 + i);
+                                (void) snprintf(own, sizeof(own), "from 10.10.%u.%u, nothing for 12 s",
+                                                nic, 10 + i);
                                 (void) snprintf(peer, sizeof(peer), "10.10.%u.%u", nic, 10 + told[k].to);
                                 ASSERT_OK(host_capture_add_finding(&c, &f));
                                 f->check = scene_string(&scene.table, told[k].check);

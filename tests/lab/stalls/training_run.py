@@ -23,7 +23,8 @@ TEXT = "the host is right, the run goes on, the stall has a name {0}. "
 def compiled(folder, name, *words):
     """What the C compiler of this machine makes of these words."""
     out = Path(folder) / name
-    done = subprocess.run(["cc", "-O2", "-pthread", "-o", out, *words], capture_output=True, text=True, check=False)
+    done = subprocess.run(["cc", "-O2", "-pthread", "-o", out, *words],
+                          capture_output=True, text=True, check=False)
     if done.returncode:
         raise LabError(f"{name} does not compile (is gcc installed?): {done.stderr}")
     return out
@@ -37,7 +38,8 @@ def lab(folder, debs=None, training=TRAININGS["ddp"]):
         layer = apt_layer(training.name, debs_layer([host_deb]), "install", *training.packages)
     library = compiled(folder, "libtokens.so", "-shared", "-fPIC", "-Wl,-soname,libtokens.so",
                        HERE / "training" / "libtokens.c")
-    program = compiled(folder, "butterfly", HERE / "foreign" / "butterfly.c", library, f"-Wl,-rpath,{FOLDER}", "-lm")
+    program = compiled(folder, "butterfly", HERE / "foreign" / "butterfly.c", library,
+                       f"-Wl,-rpath,{FOLDER}", "-lm")
 
     def before_boot(host):
         host.lab_collector_address = host.lab.collector.address("eth0")

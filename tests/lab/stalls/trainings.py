@@ -57,7 +57,7 @@ TRAININGS = {t.name: t for t in (
     Training("mpi", "MPI's own sum of gradients, batches from a thread", "plain",
              ("mpi_start.py", "mpi.py"), lambda rank: rank ^ 1, first_speaks=True,
              packages=("openmpi-bin", "python3-mpi4py")),
-    Training("butterfly", "a compiled program: an event loop for the wire, threads and a process beside it", "plain",
-             ("butterfly",), lambda rank: rank ^ 1, compiled=True,
+    Training("butterfly", "a compiled program: an event loop for the wire, threads and a process beside it",
+             "plain", ("butterfly",), lambda rank: rank ^ 1, compiled=True,
              wanted={"killed": ("stall", ("child", "lock"))}),
 )}

@@ -202,7 +202,8 @@ static void call_tool(void) {
         pid_t pid;
         int status;
 
-        if (posix_spawn(&pid, "/bin/sh", NULL, NULL, words, environ) != 0 || waitpid(pid, &status, 0) < 0 || status)
+        if (posix_spawn(&pid, "/bin/sh", NULL, NULL, words, environ) != 0 ||
+            waitpid(pid, &status, 0) < 0 || status)
                 die("tool");
 }
 
@@ -277,7 +278,9 @@ static struct {
         pthread_cond_t more, room;
         struct batch batches[AHEAD];
         unsigned in, out;
-} tray = {.lock = PTHREAD_MUTEX_INITIALIZER, .more = PTHREAD_COND_INITIALIZER, .room = PTHREAD_COND_INITIALIZER};
+} tray = {.lock = PTHREAD_MUTEX_INITIALIZER,
+          .more = PTHREAD_COND_INITIALIZER,
+          .room = PTHREAD_COND_INITIALIZER};
 
 static void *cook(void *unused) {
         static struct batch made;
@@ -368,7 +371,12 @@ static void exchange(unsigned level, const void *out, size_t n_out, void *in, si
         uint64_t one = 1;
 
         pthread_mutex_lock(&wire.lock);
-        wire.level = level, wire.out = out, wire.n_out = n_out, wire.in = in, wire.n_in = n_in, wire.wanted = true;
+        wire.level = level;
+        wire.out = out;
+        wire.n_out = n_out;
+        wire.in = in;
+        wire.n_in = n_in;
+        wire.wanted = true;
         if (write(wire.wake, &one, sizeof one) < 0)
                 die("eventfd");
         while (wire.wanted)
