@@ -10,6 +10,7 @@
 #include "episode_report.h"
 #include "journal.h"
 #include "receive.h"
+#include "remote_write.h"
 #include "database.h"
 #include "settings.h"
 #include "control_port.h"
@@ -41,6 +42,7 @@ struct collector {
         struct registry *registry;
         struct episodes *episodes;
         struct retain *retain;
+        struct remote_write *remote; /* NULL: points stay here */
         struct receiver receiver;
         struct speakers speakers;
         struct page *page; /* NULL: there is none */
@@ -57,6 +59,7 @@ static void collector_clear(struct collector *c) {
         http_server_close(c->api_server);
         c->api.follow = follow_free(c->api.follow);
         c->retain = retain_free(c->retain);
+        c->remote = remote_write_free(c->remote);
         c->episodes = episodes_free(c->episodes);
         c->group = group_free(c->group); /* answers: before the server goes */
         c->pace = pace_free(c->pace);
@@ -238,6 +241,8 @@ static void on_new_database(void *userdata) {
 
         if (c->registry)
                 registry_write_all(c->registry);
+        if (c->remote)
+                remote_write_forget(c->remote);
 }
 
 static void on_resigned(void *userdata) {
@@ -351,6 +356,32 @@ static int start_episodes(struct collector *c) {
         return episodes_new(&o, &c->episodes);
 }
 
+static int start_remote(struct collector *c) {
+        const struct collector_settings *s = &c->settings;
+        const struct remote_options o = {
+                .event = c->event,
+                .store = c->store,
+                .clock = &clock_system,
+                .url = s->remote.url,
+                .ca = s->remote.ca,
+                .certificate = s->remote.certificate,
+                .key = s->remote.key,
+                .authorization = s->remote.authorization,
+                .failed = on_store_failed,
+                .userdata = c,
+        };
+        char why[256];
+        int r;
+
+        if (!s->remote.url[0] || !s->telemetry.enabled)
+                return 0;
+        r = remote_write_new(&o, &c->remote, why);
+        if (r < 0)
+                log_error("[RemoteWrite] Url=: %s", why);
+        c->api.remote = c->remote;
+        return r;
+}
+
 static int start_loop(struct collector *c) {
         sigset_t set;
         int r;
@@ -417,6 +448,8 @@ static int run_collector(struct collector *c) {
                 r = follow_new(c->event, &c->api, &c->api.follow);
         if (r >= 0)
                 r = start_episodes(c);
+        if (r >= 0)
+                r = start_remote(c);
         if (r >= 0)
                 r = start_registry(c);
         c->api.registry = c->registry;

@@ -232,6 +232,12 @@ static int load_settings(const struct command_line *c, const struct options *o,
                 CONFIG_ITEM("Control", "EtcdCrl", config_parse_path, s->control.crl, ""),
                 CONFIG_ITEM("Telemetry", "Enabled", config_parse_bool, &s->telemetry.enabled, "yes"),
                 CONFIG_ITEM("Telemetry", "Elsewhere", config_parse_url, s->telemetry.elsewhere, ""),
+                CONFIG_ITEM("RemoteWrite", "Url", config_parse_url, s->remote.url, ""),
+                CONFIG_ITEM("RemoteWrite", "CaFile", config_parse_path, s->remote.ca, ""),
+                CONFIG_ITEM("RemoteWrite", "CertFile", config_parse_path, s->remote.certificate, ""),
+                CONFIG_ITEM("RemoteWrite", "KeyFile", config_parse_path, s->remote.key, ""),
+                CONFIG_ITEM("RemoteWrite", "AuthorizationFile", config_parse_path, s->remote.authorization,
+                            ""),
         };
         _cleanup_(config_clear) struct config config = { .items = items,
                                                          .n_items = ELEMENTSOF(items) };
@@ -259,6 +265,8 @@ static int load_settings(const struct command_line *c, const struct options *o,
         r = check_settings(s);
         if (r < 0)
                 return r;
+        if (s->remote.url[0] && !s->telemetry.enabled)
+                log_warning("[RemoteWrite] Url= has nothing to hand on: [Telemetry] Enabled=no");
         if (!s->control.enabled && !s->telemetry.enabled)
                 log_warning("[Control] Enabled=no and [Telemetry] Enabled=no: this collector does nothing");
         if (c->check)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * One function, for there is one configuration: collectord.conf, sections [Collector], [Control] and
- * [Telemetry], then the command line. Without certificates nobody is asked who he is, and an address that is
- * not loopback is refused unless InsecureListen says so in words.
+ * One function, for there is one configuration: collectord.conf, sections [Collector], [Control],
+ * [Telemetry] and [RemoteWrite], then the command line. Without certificates nobody is asked who he is, and
+ * an address that is not loopback is refused unless InsecureListen says so in words.
  */
 #include "tcp_address.h"
 #include "registry.h"
@@ -33,6 +33,10 @@ struct collector_settings {
                 bool enabled;
                 char elsewhere[256]; /* a URL, for people; empty: nowhere */
         } telemetry;
+        struct {
+                char url[256]; /* empty: points are not handed on */
+                char ca[256], certificate[256], key[256], authorization[256];
+        } remote;
         usec_t patience; /* with hosts that are asked for their stacks */
         struct server_certificate *tls; /* NULL: no TLS; to be freed after the servers, as are: */
         struct tls_callers agents, people;

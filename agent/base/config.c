@@ -92,6 +92,7 @@ static const struct home {
 } homes[] = {
         { "Authority", "authority" }, { "Remote", "authority" },
         { "Collector", "collectord" }, { "Control", "collectord" }, { "Telemetry", "collectord" },
+        { "RemoteWrite", "collectord" },
         { "Api", "hostd" }, { "Health", "hostd" }, { "Hostd", "hostd" },
         { "Libtpu", "hostd" }, { "Metadata", "hostd" }, { "Registry", "hostd" }, { "StackFiles", "hostd" },
         { "Uplink", "hostd" },

@@ -9,6 +9,7 @@
 #include "http_server.h"
 #include "page.h"
 #include "registry.h"
+#include "remote_write.h"
 #include "store.h"
 
 /* Events of one answer stop when their texts reach this; the next call goes on behind them. */
@@ -39,6 +40,7 @@ struct api {
         const struct clock *clock;
         const struct counters *counters;
         struct registry *registry; /* NULL: none is kept here */
+        const struct remote_write *remote; /* NULL: points are not handed on */
         const struct page *page; /* NULL: there is none */
         const struct first_words *first_words; /* what was said of stalled runs from sockets alone */
         bool telemetry;        /* it is kept here */

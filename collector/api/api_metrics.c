@@ -132,6 +132,38 @@ static void print_database(struct exposition *e, const struct store_size *size, 
         print_rows(e, rows, ELEMENTSOF(rows));
 }
 
+/* Of a collector that hands nothing on they are 0. */
+static void print_remote(struct exposition *e, const struct api *a, const struct handover_state *store) {
+        static const struct remote_counters none;
+        const struct exposition_family refused = {
+                .name = "tpu_collectord_remote_refused_samples",
+                .help = "Samples that a receiver of remote write refused for good, by reason.",
+                .kind = EXPOSITION_COUNTER
+        };
+        const struct remote_counters *c = a->remote ? remote_write_counters(a->remote) : &none;
+        usec_t behind = a->remote ? remote_write_behind(a->remote) : 0;
+        const struct row rows[] = {
+                COUNTED("tpu_collectord_remote_written_samples", "Samples handed on by remote write.",
+                        c->written),
+                COUNTED("tpu_collectord_remote_failures", "Requests of remote write that are tried again.",
+                        c->failures),
+                COUNTED("tpu_collectord_remote_expired_pushes",
+                        "Pushes that retention removed before they were handed on.", store->expired),
+                GAUGED("tpu_collectord_remote_waiting_pushes", "Pushes that wait to be handed on.",
+                       store->waiting),
+                GAUGED("tpu_collectord_remote_behind_seconds", "How long something may have waited.",
+                       (double) behind / (double) USEC_PER_SEC),
+        };
+
+        print_rows(e, rows, ELEMENTSOF(rows));
+        exposition_family(e, &refused);
+        for (enum remote_reason i = 0; i < _REMOTE_REASON_MAX; i++) {
+                const struct exposition_label reason = { "reason", remote_reason_name(i) };
+
+                exposition_int(e, &reason, 1, (int64_t) c->refused[i]);
+        }
+}
+
 static void print_registry(struct exposition *e, struct registry *r) {
         const struct registry_counters *c = registry_counters(r);
         const struct row rows[] = {
@@ -179,6 +211,7 @@ void api_metrics(const struct api *a, const struct http_request *q, struct http_
         struct fleet_sum sum = { .hosts = 0 };
         struct exposition e;
         struct store_size size;
+        struct handover_state handover = { 0 };
         uint64_t lines = 0;
         char *text;
         size_t len;
@@ -189,6 +222,8 @@ void api_metrics(const struct api *a, const struct http_request *q, struct http_
         if (r >= 0)
                 r = store_line_bytes(a->store, &lines);
         if (r >= 0)
+                r = store_handover_state(a->store, &handover);
+        if (r >= 0)
                 r = exposition_begin(&e);
         if (r >= 0) {
                 print_build(&e);
@@ -196,6 +231,7 @@ void api_metrics(const struct api *a, const struct http_request *q, struct http_
                 print_counters(&e, a->counters);
                 print_hosts(&e, &sum);
                 print_database(&e, &size, lines);
+                print_remote(&e, a, &handover);
                 if (a->registry)
                         print_registry(&e, a->registry);
                 r = exposition_end(&e, &text, &len);

@@ -14,7 +14,7 @@
 
 #define HEADER_MAX 1100 /* etcd's tokens are 30 bytes, JWT some hundred */
 
-#define HEADERS_MAX 4
+#define HEADERS_MAX 6
 
 struct exchange {
         struct http_transfer transfer; /* the first member: done is given it */
@@ -163,8 +163,12 @@ static int address_it(struct exchange *x) {
                 add_header(x, x->type);
         if (x->body && x->body_len >= 2 && memcmp(x->body, "\x1f\x8b", 2) == 0)
                 add_header(x, "Content-Encoding: gzip");
-        if (x->header[0])
-                add_header(x, x->header);
+        for (char *line = x->header, *next; *line && x->n_headers < HEADERS_MAX; line = next) {
+                next = line + strcspn(line, "\n");
+                if (*next)
+                        *next++ = '\0';
+                add_header(x, line);
+        }
         bad |= curl_easy_setopt(c, CURLOPT_URL, x->url) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_HTTPHEADER, x->headers) != CURLE_OK;
         if (!x->body)

@@ -38,7 +38,7 @@ struct exchange_request {
         size_t len;
         bool lent;          /* the body stays where it is until done */
         usec_t timeout;     /* the answer is to come within it; 0: whenever it comes */
-        const char *header; /* one more header line, whole; NULL: none */
+        const char *header; /* more header lines, whole, "\n" between them; NULL: none */
         /* the body only goes when the other side asked for it, or said nothing for 1 s: one that hangs up at
          * once, as for our certificate, can say why before it is written to */
         bool careful;

@@ -16,6 +16,10 @@ int64_t points_ms(int64_t id) {
         return (id & MS_MAX) + POINTS_EPOCH_MS;
 }
 
+int64_t points_host_of(int64_t id) {
+        return id >> HOST_SHIFT;
+}
+
 void points_clear(struct points *p) {
         free(p->items);
         *p = (struct points) { 0 };
@@ -113,7 +117,7 @@ static int write_row(struct store *s, int64_t host, const struct samples_out *o,
                         return r;
                 if (sqlite3_changes(s->db) > 0) {
                         *ret = at;
-                        return 0;
+                        return s->hands_over ? store_run(s, ST_HANDOVER_ADD, BIND(INT(at))) : 0;
                 }
         }
         return -EBUSY; /* millions of rows stand there */

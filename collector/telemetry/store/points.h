@@ -14,6 +14,7 @@
 
 int64_t points_id(int64_t host, int64_t ms);
 int64_t points_ms(int64_t id);
+int64_t points_host_of(int64_t id);
 
 /* Samples of a host collected out of many rows. */
 struct points {

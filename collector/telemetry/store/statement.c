@@ -79,6 +79,10 @@ int schema_prepare(struct store *s, const char *path, char why[static 256]) {
         if (r < 0)
                 return r;
         r = check_schema(s, path, why);
+        if (r == 0) /* younger than the schema, whose other tables are as they were */
+                r = sqlite_errno(sqlite3_exec(
+                        s->db, "CREATE TABLE IF NOT EXISTS handover (row INTEGER PRIMARY KEY)", NULL, NULL,
+                        NULL));
         if (r == 0)
                 r = sqlite_errno(sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL));
         if (r < 0)

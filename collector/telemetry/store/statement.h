@@ -36,6 +36,8 @@ struct store {
                 double squeeze;    /* what RetainBytes leaves of the age, 0 … 1 */
         } tending;
         uint64_t damaged_rows, spread;
+        bool hands_over;   /* rows of points are noted in table handover */
+        uint64_t expired;  /* of those, that retention took first */
 };
 
 struct bind {

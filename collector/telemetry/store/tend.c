@@ -37,6 +37,10 @@ static int tend_host(struct store *s, int64_t host, const struct store_retention
         if (r < 0)
                 return r;
         *ret_more = sqlite3_changes(s->db) == ROWS_AT_ONCE;
+        r = store_run(s, ST_HANDOVER_OLD, BIND(INT(first), INT(until), INT(ROWS_AT_ONCE)));
+        if (r < 0)
+                return r;
+        s->expired += (uint64_t) sqlite3_changes(s->db);
         r = store_ask(s, ST_ROWS_OLDEST, BIND(INT(first), INT(points_id(host, INT64_MAX))), &oldest, NULL);
         if (r > 0)
                 s->tending.oldest_ms = MIN(s->tending.oldest_ms, points_ms(oldest));

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Hands the points of the store on by Prometheus remote write. What waits is a set of rows in the store
+ * (store_handover.h): nothing is lost while the receiver is away, as long as the store keeps it.
+ *
+ * Refusals that are about what is sent (400, 413, 422): the request is halved until one row is refused
+ * alone. That one is given up, and counted by reason. Refusals that a person must mend (401, 403, 404 and
+ * the like): nothing is given up, one try a minute. 429, 5xx and silence: tried again with backoff.
+ */
+#include <systemd/sd-event.h>
+
+#include "clock.h"
+#include "store_handover.h"
+
+enum remote_reason {
+        REMOTE_OUT_OF_ORDER,
+        REMOTE_DUPLICATE,
+        REMOTE_TOO_OLD,
+        REMOTE_TOO_LARGE,
+        REMOTE_UNNAMED, /* no valid name, or too many labels: not sent */
+        REMOTE_OTHER,
+        _REMOTE_REASON_MAX
+};
+const char *remote_reason_name(enum remote_reason reason);
+
+struct remote_counters {
+        uint64_t written, markers; /* samples that were taken; of them, markers of ended series */
+        uint64_t refused[_REMOTE_REASON_MAX]; /* samples that were given up */
+        uint64_t failures; /* requests that are tried again */
+};
+
+struct remote_options {
+        sd_event *event;
+        struct store *store;
+        const struct clock *clock;
+        const char *url, *ca, *certificate, *key; /* as of struct exchange_options; borrowed, as is: */
+        const char *authorization; /* a file with the value of the header Authorization; empty: none */
+        void (*failed)(int error, void *userdata); /* the store's, outside of a transaction */
+        void *userdata;
+};
+
+struct remote_write;
+/* -EINVAL with why: no URL; -ENOMEM, -errno. */
+int remote_write_new(const struct remote_options *o, struct remote_write **ret, char why[static 256]);
+struct remote_write *remote_write_free(struct remote_write *w);
+DEFINE_CLEANUP(struct remote_write *, remote_write_free)
+/* The database was replaced: what is known of its series means nothing now. */
+void remote_write_forget(struct remote_write *w);
+const struct remote_counters *remote_write_counters(const struct remote_write *w);
+/* How long something may have waited; 0: nothing waits. */
+usec_t remote_write_behind(const struct remote_write *w);
