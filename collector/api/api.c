@@ -61,6 +61,8 @@ static void api_page_file(const struct api *a, const struct http_request *q, str
 
 static const struct argument order_arguments[] = { NEEDED_REASON, TAKES_TIME("until"), TAKES_END };
 
+static const char *const readers[] = { "agent", NULL };
+
 static const struct api_route routes[] = {
         { ROUTE_WITH("GET", "/api/v1/hosts",
                      ARGUMENTS(TEXT("host"), TEXT("slice"), TAKES_WORD("state", fleet_states),
@@ -80,8 +82,9 @@ static const struct api_route routes[] = {
           api_release_slot },
         { ROUTE_WITH("POST", "/api/v1/slices/NAME/capture", ARGUMENTS(REASON, TEXT("run"))), NEEDS_REGISTRY,
           api_capture },
-        { ROUTE_WITH("GET", "/api/v1/slices/NAME/diagnosis", ARGUMENTS(TEXT("episode"))), NEEDS_REGISTRY,
-          api_diagnosis },
+        { ROUTE_WITH("GET", "/api/v1/slices/NAME/diagnosis",
+                     ARGUMENTS(TEXT("episode"), TAKES_WORD("for", readers))),
+          NEEDS_REGISTRY, api_diagnosis },
         { ROUTE_WITH("GET", "/api/v1/slices/NAME/captures", ARGUMENTS(TEXT("episode"), COUNT("since"))),
           NEEDS_REGISTRY, api_captures },
         { ROUTE("GET", "/api/v1/slices/NAME/episodes"), NEEDS_REGISTRY, api_episodes },

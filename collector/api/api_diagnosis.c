@@ -89,6 +89,96 @@ static void no_episode(const struct api *a, const struct store_episode_filter *f
                         remedy);
 }
 
+/* --- For programs that read: small, and the same keys always ------------------------------------------- */
+
+#define SUSPECTS_SHOWN 8
+
+static const char *state_of(const struct store_episode *e) {
+        if (!e->outcome)
+                return "asking";
+        return e->recovered > 0 ? "recovered" : e->suspected ? "stalled" : "answered";
+}
+
+static json_t *suspects_json(const json_t *report) {
+        static const char *const keys[] = { "host", "slice", "worker", "kind", "sentence", "details" };
+        json_t *list = json_array(), *v;
+        size_t i;
+
+        json_array_foreach (json_object_get(report, "suspects"), i, v) {
+                json_t *one = i < SUSPECTS_SHOWN ? json_object() : NULL;
+
+                for (size_t k = 0; one && k < ELEMENTSOF(keys); k++)
+                        /* without memory the list stays shorter */
+                        (void) json_object_set(one, keys[k], json_object_get(v, keys[k]) ?: json_null());
+                if (one)
+                        (void) json_array_append_new(list, one);
+        }
+        return list;
+}
+
+/* Commands that show more. NULL: no episode. */
+static json_t *next_json(const char *slice, const struct store_episode *e) {
+        json_t *list = json_array();
+
+        if (e)
+                (void) json_array_append_new(
+                        list, json_sprintf("tpuctl diagnose %s --episode %s", slice, e->episode));
+        (void) json_array_append_new(list, json_sprintf("tpuctl diagnose %s --capture", slice));
+        if (e)
+                (void) json_array_append_new(list, json_sprintf("tpuctl why %s", e->run));
+        return list;
+}
+
+/* e NULL: stacks of the slice were not asked for yet. */
+static json_t *program_json(const struct api *a, const char *slice, const struct store_episode *e) {
+        static const struct store_episode none = { .generation = -1 };
+        json_t *report = e && e->report ? api_stored(e->report) : json_null(), *v;
+        bool said = e && e->outcome;
+
+        e = e ?: &none;
+        v = json_pack("{s:i, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version", 1,
+                      "slice", slice, "state", e == &none ? "none" : state_of(e), "run", api_text(e->run),
+                      "generation", api_number(e->generation), "episode", api_text(e->episode), "since",
+                      e->at > 0 ? api_time(e->at) : json_null(), "recovered",
+                      e->recovered > 0 ? api_time(e->recovered) : json_null(), "outcome",
+                      api_text(e->outcome), "sentence", api_text(e->summary), "first_word",
+                      e == &none ? json_null() : first_word_of(a, e, report), "asked",
+                      api_number(e == &none ? -1 : (int64_t) e->hosts), "suspects",
+                      said ? suspects_json(report) : json_array(), "next",
+                      next_json(slice, e == &none ? NULL : e));
+        json_decref(report);
+        return v;
+}
+
+struct for_program {
+        const struct api *api;
+        const char *slice;
+        json_t *value;
+};
+
+static int on_program(const struct store_episode *e, void *userdata) {
+        struct for_program *p = userdata;
+
+        p->value = program_json(p->api, p->slice, e);
+        return p->value ? 1 : -ENOMEM;
+}
+
+/* A slice of which nobody has asked anything is an answer, too; one that is not known is none. */
+static void reply_program(const struct api *a, const struct store_episode_filter *f,
+                          struct http_reply *reply) {
+        struct for_program p = { .api = a, .slice = f->slice };
+        int r = store_list_episodes(a->store, f, on_program, &p);
+
+        if (r == 0 && (f->episode || !api_knows(a, KNOWN_SLICE, f->slice, reply))) {
+                if (f->episode)
+                        no_episode(a, f, reply);
+                return;
+        }
+        if (r == 0)
+                p.value = program_json(a, f->slice, NULL);
+        api_reply_result(reply, a, MIN(r, 0), p.value);
+}
+
 static void reply_verdict(const struct api *a, const struct store_episode_filter *f,
                           struct http_reply *reply) {
         struct one one = { .api = a };
@@ -102,11 +192,14 @@ static void reply_verdict(const struct api *a, const struct store_episode_filter
 }
 
 void api_diagnosis(const struct api *a, const struct http_request *q, struct http_reply *reply) {
-        reply_verdict(a,
-                      &(struct store_episode_filter){ .slice = route_part(q, 0),
-                                                      .episode = route_text(q, "episode"),
-                                                      .limit = 1 },
-                      reply);
+        const struct store_episode_filter f = { .slice = route_part(q, 0),
+                                                .episode = route_text(q, "episode"),
+                                                .limit = 1 };
+
+        if (route_text(q, "for"))
+                reply_program(a, &f, reply);
+        else
+                reply_verdict(a, &f, reply);
 }
 
 void api_episode(const struct api *a, const struct http_request *q, struct http_reply *reply) {

@@ -81,6 +81,8 @@ class Drive:
         self.call("GET", "/api/v1/runs/{name}", 404, name="nothing")
         self.call("GET", "/api/v1/slices/{name}", 404, name="nothing")
         self.call("GET", "/api/v1/slices/{name}/diagnosis", 404, name="nothing")
+        self.call("GET", "/api/v1/slices/{name}/diagnosis", 404, name="nothing", query="?for=agent")
+        self.call("GET", "/api/v1/slices/{name}/diagnosis", 200, query="?for=agent")
         self.call("GET", "/api/v1/slices/{name}/captures", 404, name="nothing")
         self.call("GET", "/api/v1/slices/{name}/episodes", 404, name="nothing")
         self.call("DELETE", "/api/v1/runs/{name}", 404, name="nothing")

@@ -14,9 +14,11 @@ from pathlib import Path
 
 import collector_case
 import capture_wire  # whose folder is known by now
+from openapi import OpenApi
 from registry_hosts import Host, until
 
 BUILD = Path(os.environ.get("BUILD_DIR", "build/dev")).absolute()
+TOP = Path(__file__).resolve().parents[2]
 FULL = os.environ.get("FULL") == "1"
 C10D = "/usr/lib/python3/dist-packages/torch/distributed/distributed_c10d.py"
 MAIN = [{"file": "train.py", "line": 80, "function": "step"},
@@ -133,6 +135,13 @@ class Diagnosis(unittest.TestCase):
     def diagnosis(self, slice_name="s1", query=""):
         return self.collector.get(f"/api/v1/slices/{slice_name}/diagnosis{query}")
 
+    def for_programs(self, more=""):
+        """The short answer, which is as the file says, and short."""
+        answer = self.diagnosis(query="?for=agent" + more)
+        self.assertLess(len(answer.text), 20000)
+        OpenApi(TOP / "docs/openapi-collector.yaml").check(answer.json, "StallForPrograms")
+        return answer.json
+
     def diagnosed(self, slice_name="s1", **like):
         def look():
             d = self.diagnosis(slice_name).json
@@ -169,8 +178,22 @@ class Diagnosis(unittest.TestCase):
         self.slice(4, 2)
         self.run_(["s1"])
         self.assertEqual(self.diagnosis().status, 404)
+        none = self.for_programs()
+        self.assertEqual((none["state"], none["run"], none["next"]),
+                         ("none", None, ["tpuctl diagnose s1 --capture"]))
+        self.assertEqual(self.diagnosis("s9", "?for=agent").status, 404)
+        self.assertEqual(self.diagnosis(query="?for=nobody").status, 400)
         self.suspect(self.hosts[0], self.hosts[3])
         d = self.diagnosed(outcome="named")
+        short = self.for_programs()
+        self.assertEqual({k: short[k] for k in ("version", "slice", "state", "run", "generation", "episode",
+                                                "outcome", "sentence", "asked", "recovered")},
+                         {"version": 1, "slice": "s1", "state": "stalled", "run": "run1", "generation": 1,
+                          "episode": d["episode"], "outcome": "named", "sentence": d["summary"], "asked": 4,
+                          "recovered": None})
+        self.assertEqual([(s["host"], s["worker"]) for s in short["suspects"]], [("s1-2", 2)])
+        self.assertEqual(short["next"], [f"tpuctl diagnose s1 --episode {d['episode']}",
+                                         "tpuctl diagnose s1 --capture", "tpuctl why run1"])
         self.assertIn("slice s1, worker 2 (10.0.1.2) holds the run up: its main thread is in `read` "
                       "under `dataset.py:88 next_batch`, the 3 others wait in all-reduce",
                       d["summary"])
@@ -189,6 +212,10 @@ class Diagnosis(unittest.TestCase):
         self.suspect(*self.hosts, on=False)
         until(lambda: self.events("tpu.run.recovered"), "it recovers")
         self.assertTrue(self.diagnosis().json["recovered"])
+        self.assertEqual(self.for_programs()["state"], "recovered")
+        self.assertEqual(self.for_programs(f"&episode={d['episode']}")["recovered"],
+                         self.diagnosis().json["recovered"])
+        self.assertEqual(self.diagnosis(query="?for=agent&episode=other").status, 404)
         listed = self.collector.get("/api/v1/slices/s1/episodes").json["episodes"]
         self.assertEqual([e["episode"] for e in listed], [d["episode"]])
         self.assertEqual(self.diagnosis(query=f"?episode={d['episode']}").json["summary"], d["summary"])
