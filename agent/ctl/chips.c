@@ -2,17 +2,16 @@
 /* tpuctl chips: who holds the TPU devices of this host (tpu-launchd), and what libtpu says of the chips
  * (tpu-hostd). */
 #include <pwd.h>
-#include <unistd.h>
 
 #include "answer.h"
 #include "ask_owners.h"
+#include "chips.h"
 #include "json_text.h"
+#include "live.h"
 #include "screens.h"
 #include "show.h"
 #include "tpu_sysfs.h"
 #include "verb_words.h"
-
-#define WATCH_EVERY (2 * USEC_PER_SEC)
 
 /* --- Who holds them ------------------------------------------------------------------------------------ */
 
@@ -85,7 +84,7 @@ int screen_chips(json_t *answer, usec_t now, FILE *out) {
 
 /* --- The verb ------------------------------------------------------------------------------------------ */
 
-static int print_chips(const struct options *o, bool json, bool again) {
+int chips_print(const struct options *o, bool json) {
         _cleanup_host_ struct host h = HOST_NULL;
         struct device_owners owners;
         struct walk w = { &owners, NULL };
@@ -102,8 +101,6 @@ static int print_chips(const struct options *o, bool json, bool again) {
         hostd = hostd_call(o->root, NULL, "/v1/chips", HOSTD_TIMEOUT, &answer, &problem);
         w.list = json_array();
         r = w.list ? tpu_visit_nodes(&h, on_node, &w) : -ENOMEM;
-        if (again && isatty(STDOUT_FILENO))
-                fputs("\033[H\033[J", stdout);
         if (owners.error < 0)
                 fprintf(stderr, "tpuctl chips: who holds them is not known: %s\n", owners.why);
         if (hostd < 0) {
@@ -122,6 +119,17 @@ static int print_chips(const struct options *o, bool json, bool again) {
         return hostd < 0 && owners.error < 0 ? EXIT_NO_ANSWER : r;
 }
 
+struct view {
+        const struct options *o;
+        const bool *json;
+};
+
+static int draw_chips(void *userdata) {
+        const struct view *v = userdata;
+
+        return chips_print(v->o, *v->json);
+}
+
 int verb_chips(const struct ctl *c, int argc, char *argv[]) {
         bool json = false, watch = false;
         const struct option_def defs[] = {
@@ -134,16 +142,12 @@ int verb_chips(const struct ctl *c, int argc, char *argv[]) {
                              .n_defs = ELEMENTSOF(defs),
                              .summary = "Shows who holds each TPU device of this host, and how full and "
                                         "busy each chip is." };
+        struct view v = { &o, &json };
         struct words w;
         int r;
 
         r = words_parse(c, &o, argc, argv, 0, 0, &w);
         if (r < 0)
                 return options_exit(r);
-        r = print_chips(&o, json, false);
-        while (watch) {
-                (void) usleep(WATCH_EVERY);
-                r = print_chips(&o, json, true);
-        }
-        return r;
+        return watch ? live_show(draw_chips, &v) : draw_chips(&v);
 }

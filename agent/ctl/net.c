@@ -2,12 +2,12 @@
 /* tpuctl net: the links of this host to its peers in one table, the worst first. GET /v1/net */
 #include "answer.h"
 #include "json_text.h"
+#include "live.h"
 #include "screens.h"
 #include "show.h"
 #include "verb_words.h"
 
 #define ROWS_MAX 24 /* of a screen; --json has all */
-#define WATCH_EVERY (2 * USEC_PER_SEC)
 
 /* 0 when it is none. */
 static double number(const json_t *o, const char *key) {
@@ -197,15 +197,17 @@ int screen_net(json_t *answer, usec_t now, FILE *out) {
 
 /* --- The verb ------------------------------------------------------------------------------------------ */
 
-static int print_net(const struct options *o, const char *path, bool json, bool again) {
-        struct problem problem;
-        json_t *answer = NULL;
-        int r = hostd_call(o->root, NULL, path, HOSTD_TIMEOUT, &answer, &problem);
+struct view {
+        const struct options *o;
+        const char *path;
+        bool json;
+};
 
-        if (again && isatty(STDOUT_FILENO))
-                fputs("\033[H\033[J", stdout); /* now that there is something new to show */
-        return r < 0 ? problem_complain(&problem) :
-                       answer_print(o, answer, &(struct answer_as){ json, screen_net, net_verdict });
+static int draw_net(void *userdata) {
+        const struct view *v = userdata;
+
+        return answer_of_hostd(v->o, v->path, HOSTD_TIMEOUT,
+                               &(struct answer_as){ v->json, screen_net, net_verdict });
 }
 
 int verb_net(const struct ctl *c, int argc, char *argv[]) {
@@ -227,6 +229,7 @@ int verb_net(const struct ctl *c, int argc, char *argv[]) {
                                         "runs, by peer and NIC, the worst first. "
                                         "Exit code: 0 no bad path; 1 one is bad; 3 no run, or no answer." };
         char path[512] = "/v1/net";
+        struct view v;
         struct words w;
         int r;
 
@@ -237,10 +240,6 @@ int verb_net(const struct ctl *c, int argc, char *argv[]) {
                 fprintf(stderr, "tpuctl: '%.40s…' is no peer\n", peer);
                 return EXIT_USAGE;
         }
-        r = print_net(&o, path, json, false);
-        while (watch) {
-                (void) usleep(WATCH_EVERY);
-                r = print_net(&o, path, json, true);
-        }
-        return r;
+        v = (struct view){ &o, path, json };
+        return watch ? live_show(draw_net, &v) : draw_net(&v);
 }

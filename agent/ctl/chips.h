@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What tpuctl chips prints, for tpuctl top, too. */
+#include "options.h"
+
+/* Asks and prints. The exit code. */
+int chips_print(const struct options *o, bool json);
