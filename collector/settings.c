@@ -84,6 +84,25 @@ static int check_address(const char *text, const char *option, const char *key, 
         return -EPERM;
 }
 
+/* Keys, audience and the names of VMs come together. */
+static int check_tokens(struct collector_settings *s) {
+        bool keys = s->token_keys[0], audience = s->token_audience[0];
+        const char *wrong = NULL;
+
+        if (keys != audience)
+                wrong = "TokenKeys= and TokenAudience= belong together: both, or none";
+        else if (keys && (!s->agents.hosts || !host_from_takes_tokens(s->agents.hosts)))
+                wrong = "TokenKeys= needs HostFrom=" HOST_FROM_TOKEN "PROJECT/ZONE/{host}, or a file: which "
+                        "VM is which host";
+        else if (!keys && s->agents.hosts && host_from_wants_tokens(s->agents.hosts))
+                wrong = "HostFrom=" HOST_FROM_TOKEN "… needs TokenKeys= and TokenAudience=";
+        if (wrong) {
+                log_error("%s", wrong);
+                return -EINVAL;
+        }
+        return keys ? token_keys_new(s->token_keys, s->token_audience, &s->agents.tokens) : 0;
+}
+
 /* Who may call, and which host an agent's certificate is. */
 static int check_callers(struct collector_settings *s) {
         char why[NAME_LIST_WHY_MAX];
@@ -106,7 +125,8 @@ static int check_callers(struct collector_settings *s) {
                 log_error("HostFrom=: %s", why);
                 return r;
         }
-        return tls_callers_look(&s->agents) && tls_callers_look(&s->people) ? 0 : -EINVAL;
+        r = check_tokens(s);
+        return r < 0 ? r : tls_callers_look(&s->agents) && tls_callers_look(&s->people) ? 0 : -EINVAL;
 }
 
 /* With none of the three files there is no TLS. */
@@ -201,6 +221,8 @@ static int load_settings(const struct command_line *c, const struct options *o,
                 CONFIG_ITEM("Collector", "DenyUris", config_parse_string255, s->deny, ""),
                 CONFIG_ITEM("Collector", "Crl", config_parse_path, s->crl, ""),
                 CONFIG_ITEM("Collector", "HostFrom", config_parse_string255, s->host_from, ""),
+                CONFIG_ITEM("Collector", "TokenKeys", config_parse_path, s->token_keys, ""),
+                CONFIG_ITEM("Collector", "TokenAudience", config_parse_string255, s->token_audience, ""),
                 CONFIG_ITEM("Collector", "SlotFrom", config_parse_string255, s->slot_from, ""),
                 CONFIG_ITEM("Collector", "TrustAllAgents", config_parse_bool, &s->trust_all, "no"),
                 CONFIG_ITEM("Collector", "AllowTls12", config_parse_bool, &s->tls12, "no"),

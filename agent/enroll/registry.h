@@ -27,6 +27,7 @@ struct registry_options {
         const char *first;
         const char *tenant;    /* which of the fleets this host belongs to */
         const char *ca, *certificate, *key, *crl; /* files; NULL: none. Read again by registry_renew() */
+        const struct exchange_bearer *bearer; /* exchange.h; borrowed; NULL: none */
         usec_t lease;                       /* until the collector has said its own */
         usec_t splay; /* the first sync is sent within this time, so that a fleet does not come at once */
         const char *host, *slice; /* whose records are wanted */

@@ -76,6 +76,7 @@ static int open_connection(struct sync_client *c, size_t i, bool post, struct ex
                                             .certificate = c->options->certificate,
                                             .key = c->options->key,
                                             .crl = c->options->crl,
+                                            .bearer = c->options->bearer,
                                             .answer_max = post ? SYNC_ERROR_MAX : SYNC_ANSWER_MAX,
                                             .user_agent = "tpu-hostd/" TPU_HOSTD_VERSION,
                                             .name = "registry",

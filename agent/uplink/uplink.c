@@ -472,6 +472,10 @@ void uplink_refresh(struct uplink *u) {
                 return;
         for (size_t i = 0; i < u->n_endpoints; i++)
                 exchange_renew(u->endpoints[i].exchanges[0]); /* and those beside it */
+        uplink_try_now(u);
+}
+
+void uplink_try_now(struct uplink *u) {
         for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++)
                 channel_try_now(&u->channels[c]);
 }

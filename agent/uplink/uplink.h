@@ -66,6 +66,8 @@ struct uplink_options {
         bool closed;            /* the spool is not opened: what is submitted is refused */
         bool aside;             /* a spool that was set aside: sent as such, nothing is submitted to it */
         const char *ca_file, *cert_file, *key_file, *crl; /* tls_files.h; NULL or empty: none */
+        const struct exchange_bearer *bearer; /* exchange.h; borrowed; NULL: none. It goes to: */
+        const char *bearer_endpoints; /* those of these URLs; empty: to all */
         uint64_t max_bytes; /* of all classes together, at least UPLINK_BYTES_MIN: a class has what the more
                                    important ones, in the order of enum uplink_class, leave */
         /* of UPLINK_LOGS, within what the others leave; at least two segments. 0: no limit of its own */
@@ -165,3 +167,5 @@ void uplink_get_stats(const struct uplink *u, struct uplink_stats *ret);
  * into use (connections are made again, parked endpoints tried at once).
  */
 void uplink_refresh(struct uplink *u);
+/* What endpoints refused before may be taken now. */
+void uplink_try_now(struct uplink *u);

@@ -301,8 +301,21 @@ void channel_clear_send(struct channel *ch) {
 
 /* --- Endpoints --------------------------------------------------------------------------------------- */
 
+/* Others have no business with it. */
+static bool gets_bearer(const struct uplink_options *o, const char *url) {
+        const char *list = o->bearer_endpoints;
+        size_t len = strlen(url);
+
+        if (!list || !*list)
+                return true;
+        for (; *list; list += strcspn(list, CONFIG_BETWEEN), list += strspn(list, CONFIG_BETWEEN))
+                if (strcspn(list, CONFIG_BETWEEN) == len && strncmp(list, url, len) == 0)
+                        return true;
+        return false;
+}
+
 static int add_endpoints(struct uplink *u, const char *list) {
-        const struct exchange_options o = { .proxy = u->proxy,
+        struct exchange_options o = { .proxy = u->proxy,
                                             .ca = u->tls.path[TLS_CA],
                                             .certificate = u->tls.path[TLS_CERT],
                                             .key = u->tls.path[TLS_KEY],
@@ -326,6 +339,7 @@ static int add_endpoints(struct uplink *u, const char *list) {
                         continue;
                 if (u->n_endpoints == CONFIG_URLS_MAX)
                         return -EINVAL;
+                o.bearer = gets_bearer(&u->options, word) ? u->options.bearer : NULL;
                 r = endpoint_init(&u->endpoints[u->n_endpoints++], u->event, word, o, userdata);
                 if (r < 0)
                         return r;

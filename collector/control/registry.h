@@ -87,6 +87,7 @@ DEFINE_CLEANUP(struct registry *, control_registry_free)
  */
 struct registry_speaker {
         const char *host; /* that the caller is proved to be: it speaks for no other; NULL: for any */
+        const char *instance; /* the id of its VM, likewise; empty, or NULL: not known */
         char why[REGISTRY_WHY_MAX]; /* set with 403 */
 };
 unsigned registry_sync(struct registry *r, struct registry_speaker *who, const char *body, size_t len,

@@ -228,6 +228,12 @@ static bool note_proof(const struct registry *r, json_t *v, const struct registr
                            json_object_set_new(member, "given", json_boolean(r->o.gives)) == 0);
 }
 
+/* A machine that says no VM's id, for it has not heard its own yet, is not another. */
+static bool is_another_machine(const char *instance, const char *id) {
+        return instance && *instance && *id && strspn(id, "0123456789") == strlen(id) &&
+               !streq(id, instance);
+}
+
 /* Whether it speaks for the host that it is, in a slot that may be this host's; else why. */
 static bool may_say(const struct registry *r, const struct request *q, struct registry_speaker *who) {
         const struct session *s = q->member ? NULL : sessions_find(&r->sessions, q->slice, q->worker);
@@ -238,8 +244,14 @@ static bool may_say(const struct registry *r, const struct request *q, struct re
 
         if (who->host && *host && !streq(host, who->host)) {
                 (void) snprintf(who->why, sizeof(who->why),
-                                "this certificate is host %.63s's, and it speaks for host %.63s (HostFrom=)",
+                                "this caller is host %.63s, and it speaks for host %.63s (HostFrom=)",
                                 who->host, host);
+                return false;
+        }
+        if (is_another_machine(who->instance, json_text_of(m, "id"))) {
+                (void) snprintf(who->why, sizeof(who->why),
+                                "this instance token is the VM %.24s's, and it speaks for the machine %.40s",
+                                who->instance, json_text_of(m, "id"));
                 return false;
         }
         if (!r->o.gives || !*host || !*slice || number < 0 || number >= GANG_HOSTS_MAX)

@@ -49,7 +49,8 @@ bool sync_port_elsewhere(struct registry *r, struct http_reply *reply) {
 
 void sync_port_handle(struct registry *r, struct speakers *s, const struct http_request *q,
                       struct http_reply *reply) {
-        struct registry_speaker who = { .host = speaker_host(s, q->caller) };
+        struct registry_speaker who = { .host = speaker_host(s, q->caller),
+                                        .instance = q->caller->instance };
         struct registry_body *body;
         unsigned status;
 

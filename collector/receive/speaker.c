@@ -11,7 +11,7 @@ const char *speaker_host(const struct speakers *s, const struct http_caller *c) 
 
 void speaker_words(const char *proved, const char *host, char ret[static SPEAKER_WHY_MAX]) {
         (void) snprintf(ret, SPEAKER_WHY_MAX,
-                        "this certificate is host %.63s's, and it speaks for host %.100s (HostFrom=)",
+                        "this caller is host %.63s, and it speaks for host %.100s (HostFrom=)",
                         proved, host);
 }
 

@@ -23,7 +23,7 @@ struct speakers {
 
 /* The host that the caller is; NULL: any. */
 const char *speaker_host(const struct speakers *s, const struct http_caller *c);
-/* "this certificate is host A's, and it speaks for host B" */
+/* "this caller is host A, and it speaks for host B" */
 void speaker_words(const char *proved, const char *host, char ret[static SPEAKER_WHY_MAX]);
 /* The event of a refusal, in a transaction of the caller's or (alone) one of its own. 1: stored; 0: said
  * before; or the store's error. */

@@ -254,7 +254,7 @@ int push_store(struct store *s, const struct push *push, usec_t now, struct inge
         ret->lines = rows.lines;
         if (r == -EACCES)
                 (void) snprintf(ret->why, sizeof(ret->why),
-                                "this certificate is host %.63s's, and the push is of host %.63s",
+                                "this caller is host %.63s, and the push is of host %.63s",
                                 push->proved, rows.other);
         if (r == -EALREADY)
                 return 0;

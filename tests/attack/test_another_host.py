@@ -94,7 +94,7 @@ class AnotherHost(Attack):
         self.assertEqual(sorted(e["attributes"]["caller"] for e in told), [HOST + "a", HOST + "b"])
         for e in told:
             self.assertRegex(e["body"], r"spiffe://site/host/(.) from 127.0.0.1 called /registry/v1/sync: "
-                             r"refused, this certificate is host \1's, and it speaks for host ")
+                             r"refused, this caller is host \1, and it speaks for host ")
         text = self.people_text("/metrics")
         self.assertIn("tpu_collectord_refused_for_another_host_total 41", text)
 

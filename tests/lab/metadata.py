@@ -79,6 +79,7 @@ class MetadataServer:
     def __init__(self, address, nics, mtu=8896, machine_type="ct6e-standard-4t", name=None):
         self.nics, self.mtu, self.machine_type, self.name, self.mode = nics, mtu, machine_type, name, "good"
         self.attributes, self.preempted, self.maintenance = {}, False, "NONE"
+        self.token = None  # called with the audience: the text of an instance token; None: 404
         self.upcoming = None  # the JSON of instance/upcoming-maintenance; None: 404
         self.zone, self.id, self.preemptible = "us-east5-b", "6502082742571311568", "FALSE"
         self.asked = []  # (path, query as a dict, headers)
@@ -202,6 +203,8 @@ class MetadataServer:
         path = url.path[len(ROOT):]
         if self._bad_day(http_):
             return None
+        if path == "instance/service-accounts/default/identity" and self.token:
+            return self._send(http_, 200, "text/html", self.token(query["audience"]).encode())
         if query.get("wait_for_change") == "true":
             value, etag = self._wait(path, client, query)
         else:

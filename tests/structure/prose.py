@@ -314,7 +314,7 @@ LINK = re.compile(r"\[(?:[^\[\]]|\n(?!\n))*\]\(([^()\s]+)\)")
 OF_TREE = re.compile(rf"(?<![\w/.@~-])((?:{'|'.join(TOPS)})/(?!sd-)[\w*?./-]*[\w*/])")
 PLACEHOLDER = re.compile(r"(?<![A-Za-z0-9])(?!README)[A-Z]{1,20}(?![A-Za-z0-9])|…|[*?\[{<]|\bx\b")
 OF_HOST = re.compile(r"(?<![\w/.}])(/(?:usr|etc|run|var)/(?:[\w.@-]+/)*[\w.@-]*tpu[\w./*@%-]*)")
-SITES_OWN = (".pem", ".crt", ".key")  # certificates are the site's
+SITES_OWN = (".pem", ".crt", ".key", "/token-keys.json")  # certificates and keys are the site's
 RUNTIME = ("/run", "/var/lib", "/var/log", "/var/cache", "/etc")
 
 

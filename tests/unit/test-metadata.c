@@ -2,6 +2,7 @@
 /* The metadata server's answers and the last good copy, as bytes. */
 #include "metadata.h"
 #include "metadata_copy.h"
+#include "metadata_token.h"
 #include "scratch.h"
 
 #define JSON "application/json"
@@ -367,6 +368,24 @@ static void test_upcoming(void) {
                      "a?b, at the latest from 012345678901234567890123456789012345678, can be rescheduled");
 }
 
+/* Ten minutes before its end, and never more often than once a minute, whatever the clocks say. */
+static void test_token_is_renewed(void) {
+        const usec_t now = UINT64_C(1700000000) * USEC_PER_SEC, minute = 60 * USEC_PER_SEC;
+
+        ASSERT_EQ(metadata_token_renewal(now + 60 * minute, now), 50 * minute);
+        ASSERT_EQ(metadata_token_renewal(now + 12 * minute, now), 2 * minute);
+        ASSERT_EQ(metadata_token_renewal(now + 11 * minute, now), minute);
+        ASSERT_EQ(metadata_token_renewal(now, now), minute);
+        ASSERT_EQ(metadata_token_renewal(now - 600 * minute, now), minute);
+}
+
+static void test_audiences(void) {
+        ASSERT_TRUE(metadata_audience_is_valid("https://collectors.site.example"));
+        ASSERT_FALSE(metadata_audience_is_valid(""));
+        ASSERT_FALSE(metadata_audience_is_valid("two words"));
+        ASSERT_FALSE(metadata_audience_is_valid("a\nb"));
+}
+
 TEST_MAIN(test_said, test_hostile_said, test_nics, test_hostile_nics, test_too_many_nics, test_who_answers,
           test_texts, test_upcoming, test_copy_comes_back, test_writer, test_whose_copy,
-          test_addresses)
+          test_addresses, test_token_is_renewed, test_audiences)

@@ -14,7 +14,7 @@
 
 #define HEADER_MAX 1100 /* etcd's tokens are 30 bytes, JWT some hundred */
 
-#define HEADERS_MAX 6
+#define HEADERS_MAX 7
 
 struct exchange {
         struct http_transfer transfer; /* the first member: done is given it */
@@ -31,6 +31,7 @@ struct exchange {
         usec_t timeout;
         const char *body; /* NULL: a GET */
         char *copy, *answer; /* copy: body, unless it is lent */
+        char *bearer;        /* the line that goes out; NULL: none */
         size_t body_len, received, len, size; /* len: of what was received, that is kept */
         size_t n_headers;
         struct curl_slist headers[HEADERS_MAX], addresses; /* libcurl only reads them */
@@ -163,12 +164,14 @@ static int address_it(struct exchange *x) {
                 add_header(x, x->type);
         if (x->body && x->body_len >= 2 && memcmp(x->body, "\x1f\x8b", 2) == 0)
                 add_header(x, "Content-Encoding: gzip");
-        for (char *line = x->header, *next; *line && x->n_headers < HEADERS_MAX; line = next) {
+        for (char *line = x->header, *next; *line && x->n_headers < HEADERS_MAX - 1; line = next) {
                 next = line + strcspn(line, "\n");
                 if (*next)
                         *next++ = '\0';
                 add_header(x, line);
         }
+        if (x->bearer) /* the last, which has its place */
+                add_header(x, x->bearer);
         bad |= curl_easy_setopt(c, CURLOPT_URL, x->url) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_HTTPHEADER, x->headers) != CURLE_OK;
         if (!x->body)
@@ -255,6 +258,23 @@ static void on_looked_up(const char *error, void *userdata) {
         }
 }
 
+static void forget_bearer(struct exchange *x) {
+        if (x->bearer)
+                explicit_bzero(x->bearer, strlen(x->bearer));
+        free(TAKE_PTR(x->bearer));
+}
+
+/* As it is now: it may change before all of the request is out. In the clear it would be everybody's. */
+static int take_bearer(struct exchange *x) {
+        const struct exchange_bearer *b = x->options.bearer;
+
+        forget_bearer(x);
+        if (!b || !b->header[0] || !startswith(x->options.url, "https://"))
+                return 0;
+        x->bearer = strdup(b->header);
+        return x->bearer ? 0 : -ENOMEM;
+}
+
 static int take_body(struct exchange *x, const struct exchange_request *q) {
         free(TAKE_PTR(x->copy));
         x->body = q->body;
@@ -281,7 +301,13 @@ int exchange_start(struct exchange *x, const struct exchange_request *q) {
         if (address >= EXCHANGE_URL_MAX || strlen(q->path) >= EXCHANGE_PATH_MAX ||
             (q->header && strlen(q->header) >= HEADER_MAX))
                 return -ENAMETOOLONG;
+        if (x->options.bearer && x->options.bearer->awaited && startswith(x->options.url, "https://")) {
+                fail_soon(x, false, "the instance token of this host is awaited");
+                return 0;
+        }
         r = take_body(x, q);
+        if (r == 0)
+                r = take_bearer(x);
         if (r < 0)
                 return r;
         x->timeout = q->timeout;
@@ -394,6 +420,7 @@ struct exchange *exchange_free(struct exchange *x) {
         x->event = sd_event_unref(x->event);
         free(x->copy);
         free(x->answer);
+        forget_bearer(x);
         free(x);
         return NULL;
 }

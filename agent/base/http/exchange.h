@@ -44,6 +44,15 @@ struct exchange_request {
         bool careful;
 };
 
+/*
+ * A secret that goes with every request over https, and changes while exchanges live: an instance token.
+ * Whoever writes it outlives them.
+ */
+struct exchange_bearer {
+        bool awaited; /* it is not known yet whether there is one: requests over https fail until then */
+        char header[4200]; /* the whole line; empty: there is none, and requests go without */
+};
+
 struct exchange_options {
         /* the address that the path of a request is put behind; a slash at its end is left out */
         const char *url;
@@ -52,6 +61,7 @@ struct exchange_options {
         const char *ca, *certificate, *key, *crl;
         /* of the same address: its connections and lookups are shared. Freed after this one */
         struct exchange *beside;
+        const struct exchange_bearer *bearer; /* NULL: none */
         usec_t connect_timeout;  /* 0: EXCHANGE_CONNECT_TIMEOUT */
         size_t answer_max;       /* a longer answer is a failure */
         size_t keep;             /* only so much of it is kept, from its beginning; 0: all */

@@ -27,6 +27,7 @@ struct http_connection {
         unsigned changes;
         usec_t not_after;      /* real clock: of its certificate */
         char why[TLS_WHY_MAX]; /* it may not */
+        struct tls_proof *proof; /* by instance tokens; NULL: its certificate says which host it is */
 };
 
 static usec_t now(const struct http_connections *all) {
@@ -203,7 +204,7 @@ static void join_strangers(struct http_connections *all, struct http_connection 
 
 /* The header of a request is here, and with TLS its certificate was looked at. */
 static void judge_standing(struct http_connections *all, struct http_connection *c) {
-        bool may = !all->o->certificate || c->reads;
+        bool may = !all->o->certificate || (c->reads && (!c->proof || c->proof->counts));
 
         if (all->local || c->standing == CROWDED || c->standing == DENIED ||
             (c->standing == ACCEPTED && may))
@@ -330,6 +331,7 @@ void http_connections_notify(void *userdata, struct MHD_Connection *mhd, void **
         if (is_empty(all))
                 arm_deadline(all, USEC_INFINITY);
         c->credentials = server_credentials_detach(c->credentials);
+        free(c->proof);
         free(c);
 }
 
@@ -355,9 +357,29 @@ static void check_certificate(struct http_connections *all, struct http_connecti
                 c->not_after = peer.not_after;
                 c->reads = tls_judge_peer(all->o->callers, &peer, &verdict, c->why) == 0;
         }
+        if (verdict.wants_token && c->reads && !c->proof && !(c->proof = calloc(1, sizeof(*c->proof)))) {
+                (void) snprintf(c->why, sizeof(c->why), "out of memory");
+                c->reads = false;
+        }
+        if (!verdict.wants_token) {
+                free(c->proof);
+                c->proof = NULL;
+        }
         c->caller.acts = verdict.acts;
         memcpy(c->caller.name, verdict.name, sizeof(c->caller.name));
         memcpy(c->caller.host, verdict.host, sizeof(c->caller.host));
+}
+
+/* Each request has its token: it ends while the connection goes on. */
+static void check_token(struct http_connection *c, const struct tls_callers *callers) {
+        const char *given =
+                MHD_lookup_connection_value(c->mhd, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
+
+        if (!tls_prove(callers, given, clock_real(&clock_system), c->proof))
+                return;
+        memcpy(c->caller.name, c->proof->name, sizeof(c->caller.name));
+        memcpy(c->caller.host, c->proof->host, sizeof(c->caller.host));
+        memcpy(c->caller.instance, c->proof->instance, sizeof(c->caller.instance));
 }
 
 void http_connection_identify(struct http_connections *all, struct http_connection *c,
@@ -372,7 +394,9 @@ void http_connection_identify(struct http_connections *all, struct http_connecti
         /* Not for each request: a signature is slow to check. */
         if (!c->checked || c->changes != changes_now(all) || clock_real(&clock_system) >= c->not_after)
                 check_certificate(all, c);
-        q->denied = c->reads ? NULL : c->why;
+        if (c->reads && c->proof)
+                check_token(c, all->o->callers);
+        q->denied = !c->reads ? c->why : c->proof && !c->proof->counts ? c->proof->why : NULL;
         judge_standing(all, c);
 }
 

@@ -39,8 +39,10 @@ struct http_caller {
         bool remote;       /* over TCP; else over the Unix socket */
         struct ucred peer; /* local: of the connect(2), from the kernel */
         bool acts; /* remote: as http_server_options.act says; without TLS everybody does */
-        char name[TLS_NAME_MAX]; /* with TLS: the name of its certificate that a list has; empty: none */
+        /* with TLS: the name of its certificate that a list has, or of its VM; empty: none */
+        char name[TLS_NAME_MAX];
         char host[HOST_FROM_MAX]; /* with TLS: which host it is; empty: not known */
+        char instance[24]; /* the id of its VM, where an instance token proved it; empty: not known */
         char address[TCP_ADDRESS_TEXT_MAX]; /* remote */
 };
 

@@ -11,6 +11,7 @@ struct host_from {
         const char *before[PATTERNS_MAX], *behind[PATTERNS_MAX];
         size_t n;
         struct name_list *map;
+        bool has_files;
 };
 
 static bool is_host_name(const char *text, size_t len) {
@@ -63,6 +64,26 @@ size_t host_from_patterns(const struct host_from *h) {
         return h->n;
 }
 
+bool host_from_token(const struct host_from *h, const char *name, char ret[static HOST_FROM_MAX]) {
+        if (host_from_map(h, name, ret))
+                return true;
+        for (size_t i = 0; i < h->n; i++)
+                if (startswith(h->before[i], HOST_FROM_TOKEN) && host_from_pattern(h, i, name, ret))
+                        return true;
+        return false;
+}
+
+bool host_from_wants_tokens(const struct host_from *h) {
+        for (size_t i = 0; i < h->n; i++)
+                if (startswith(h->before[i], HOST_FROM_TOKEN))
+                        return true;
+        return false;
+}
+
+bool host_from_takes_tokens(const struct host_from *h) {
+        return h->has_files || host_from_wants_tokens(h);
+}
+
 /* --- Life ---------------------------------------------------------------------------------------------- */
 
 static int take_pattern(void *userdata, char *word, char why[static NAME_LIST_WHY_MAX]) {
@@ -94,6 +115,7 @@ int host_from_new(const char *words, struct host_from **ret, char why[static NAM
         (void) snprintf(why, NAME_LIST_WHY_MAX, "out of memory");
         if (!h || !(h->words = strdup(words)))
                 return -ENOMEM;
+        h->has_files = *words == '/' || strstr(words, " /");
         r = name_list_new_among(h->words, take_pattern, h, &h->map, why);
         if (r < 0)
                 return r;

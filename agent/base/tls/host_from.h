@@ -6,6 +6,10 @@
  * the beginning of a pattern stands for anything. Files go before patterns, and patterns in their order:
  *
  *   spiffe://site.example/host/{host}   dns:{host}.hosts.site.example   /etc/tpu-hostd/hosts
+ *
+ * Where VMs share an identity, an instance token besides has a name of its own, "gce:PROJECT/ZONE/VM". It
+ * goes by the files, and by the patterns that begin with "gce:" alone: "*" is not for it, for anybody's
+ * project may have a VM of any name.
  */
 #include "base.h"
 #include "name_list.h"
@@ -26,3 +30,10 @@ bool host_from_map(const struct host_from *h, const char *name, char ret[static 
 bool host_from_pattern(const struct host_from *h, size_t i, const char *name,
                        char ret[static HOST_FROM_MAX]);
 size_t host_from_patterns(const struct host_from *h);
+
+#define HOST_FROM_TOKEN "gce:"
+/* The host that a VM with this name is, by its token; and whether any could be: there is a pattern for one,
+ * or a file. */
+bool host_from_token(const struct host_from *h, const char *name, char ret[static HOST_FROM_MAX]);
+bool host_from_takes_tokens(const struct host_from *h);
+bool host_from_wants_tokens(const struct host_from *h); /* there is a pattern for one */

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tls_peer.h"
 
+#include <gnutls/crypto.h>
+
 #include "log.h"
 
 #define CHAIN_MAX 16
 #define DNS       "dns:"
+#define BEARER    "Bearer "
 
 /* --- What a certificate says --------------------------------------------------------------------------- */
 
 /* The i-th name: 1; 0 when it is none that can be listed, or GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE after the
- * last. A URI that looks like a DNS name of ours is none. */
+ * last. A URI that looks like a DNS name of ours, or the name of a token, is none. */
 static int read_name(gnutls_x509_crt_t crt, unsigned i, char name[static TLS_NAME_MAX]) {
         char text[TLS_NAME_MAX];
         size_t size = sizeof(text) - 1;
@@ -21,7 +24,7 @@ static int read_name(gnutls_x509_crt_t crt, unsigned i, char name[static TLS_NAM
             size >= TLS_NAME_MAX - strlen(DNS) || !tls_name_is_plain(text, size))
                 return 0;
         text[size] = '\0';
-        if (type == GNUTLS_SAN_URI && startswith(text, DNS))
+        if (type == GNUTLS_SAN_URI && (startswith(text, DNS) || startswith(text, HOST_FROM_TOKEN)))
                 return 0;
         (void) snprintf(name, TLS_NAME_MAX, "%s%.*s", type == GNUTLS_SAN_URI ? "" : DNS,
                         (int) (TLS_NAME_MAX - sizeof(DNS)), text);
@@ -162,10 +165,66 @@ int tls_judge_peer(const struct tls_callers *c, const struct tls_peer *p, struct
         }
         (void) snprintf(ret->name, sizeof(ret->name), "%s", found);
         find_host(c->hosts, p, found, ret->host);
-        if (!c->hosts || ret->host[0])
+        ret->wants_token = c->hosts && !ret->host[0] && c->tokens;
+        if (!c->hosts || ret->host[0] || ret->wants_token)
                 return 0;
         (void) snprintf(why, TLS_WHY_MAX, "HostFrom= does not say which host '%.120s' is", found);
         return -EACCES;
+}
+
+/* --- What a token says besides ------------------------------------------------------------------------- */
+
+static bool refuse_proof(struct tls_proof *p, const char *what) {
+        p->counts = false;
+        (void) snprintf(p->why, sizeof(p->why), "%s", what);
+        return false;
+}
+
+static bool take_token(const struct tls_callers *c, const struct instance_token *t, struct tls_proof *p) {
+        char name[TLS_NAME_MAX], host[HOST_FROM_MAX], why[TLS_WHY_MAX];
+
+        (void) snprintf(name, sizeof(name), HOST_FROM_TOKEN "%s/%s/%s", t->project, t->zone, t->name);
+        if (!host_from_token(c->hosts, name, host)) {
+                (void) snprintf(why, sizeof(why), "HostFrom= does not say which host '%.120s' is", name);
+                return refuse_proof(p, why);
+        }
+        if (p->host[0] && (!streq(p->host, host) || !streq(p->instance, t->id))) {
+                (void) snprintf(why, sizeof(why), "this connection is host %.63s's, and the instance token "
+                                "is host %.63s's", p->host, host);
+                return refuse_proof(p, why);
+        }
+        memcpy(p->name, name, sizeof(p->name));
+        memcpy(p->host, host, sizeof(p->host));
+        memcpy(p->instance, t->id, sizeof(p->instance));
+        p->until = t->expires + TOKEN_CLOCKS;
+        p->counts = true;
+        return true;
+}
+
+bool tls_prove(const struct tls_callers *c, const char *authorization, usec_t now, struct tls_proof *p) {
+        const char *token = NULL;
+        char why[INSTANCE_TOKEN_WHY_MAX];
+        struct instance_token t;
+        uint8_t hash[32];
+
+        if (authorization && startswith(authorization, BEARER))
+                token = authorization + strlen(BEARER);
+        if (!token) {
+                p->looked = false;
+                return refuse_proof(p, "this certificate is no host's by HostFrom=, and there is no instance"
+                                       " token with the request ([Metadata] TokenAudience= of the agent)");
+        }
+        /* Not for each request: a signature is slow to check. */
+        if (gnutls_hash_fast(GNUTLS_DIG_SHA256, token, strlen(token), hash) < 0)
+                return refuse_proof(p, "out of memory");
+        if (p->looked && p->changes == c->changes && memcmp(hash, p->hash, sizeof(hash)) == 0 &&
+            (!p->counts || now <= p->until))
+                return p->counts;
+        memcpy(p->hash, hash, sizeof(hash));
+        p->changes = c->changes;
+        p->looked = true;
+        return token_keys_check(c->tokens, token, strlen(token), now, &t, why) < 0 ? refuse_proof(p, why)
+                                                                                  : take_token(c, &t, p);
 }
 
 /* --- The lists ----------------------------------------------------------------------------------------- */
@@ -196,8 +255,10 @@ bool tls_callers_look(struct tls_callers *c) {
         char why[NAME_LIST_WHY_MAX];
         bool good = true;
 
-        for (size_t i = 0; i <= ELEMENTSOF(lists); i++) {
-                if (!(i < ELEMENTSOF(lists) ? name_list_look(lists[i], why) : host_from_look(c->hosts, why)))
+        for (size_t i = 0; i <= ELEMENTSOF(lists) + 1; i++) {
+                if (!(i < ELEMENTSOF(lists)    ? name_list_look(lists[i], why)
+                      : i == ELEMENTSOF(lists) ? host_from_look(c->hosts, why)
+                                               : c->tokens && token_keys_look(c->tokens, why)))
                         continue;
                 c->changes++;
                 if (!why[0])
@@ -213,4 +274,5 @@ void tls_callers_clear(struct tls_callers *c) {
         c->act = name_list_free(c->act);
         c->deny = name_list_free(c->deny);
         c->hosts = host_from_free(c->hosts);
+        c->tokens = token_keys_free(c->tokens);
 }

@@ -10,6 +10,7 @@
 
 #include "host_from.h"
 #include "name_list.h"
+#include "token_keys.h"
 
 #define TLS_WHY_MAX 200
 #define TLS_NAME_MAX 256
@@ -33,6 +34,7 @@ int tls_read_peer(gnutls_session_t session, gnutls_x509_trust_list_t trust, stru
 struct tls_callers {
         struct name_list *allow, *act, *deny; /* act, deny NULL: nobody */
         struct host_from *hosts;              /* NULL: which host a caller is does not matter */
+        struct token_keys *tokens; /* of instance tokens, where a certificate is no host's; NULL: none */
         unsigned changes;                     /* how often any of them changed */
 };
 void tls_callers_clear(struct tls_callers *c);
@@ -46,7 +48,26 @@ struct tls_verdict {
         bool acts;
         char name[TLS_NAME_MAX]; /* that a list names */
         char host[HOST_FROM_MAX]; /* empty: none that is known */
+        bool wants_token;         /* one may say which host it is: tls_prove() */
 };
 /* Pure. -EACCES with why: also of a host that is not known where hosts asks for it. */
 int tls_judge_peer(const struct tls_callers *c, const struct tls_peer *p, struct tls_verdict *ret,
                    char why[static TLS_WHY_MAX]);
+
+/* What the instance tokens of a connection have proved. It begins as zeros. */
+struct tls_proof {
+        uint8_t hash[32];         /* of the token that was looked at last */
+        bool looked, counts;      /* counts: that token, until: */
+        unsigned changes;         /* of the lists, when it was looked at */
+        usec_t until;             /* real clock */
+        char name[TLS_NAME_MAX];  /* gce:PROJECT/ZONE/VM */
+        char host[HOST_FROM_MAX]; /* empty: none yet. A connection is one VM's: another's is refused */
+        char instance[24];        /* its id */
+        char why[TLS_WHY_MAX];    /* it does not count */
+};
+/*
+ * Looks at a request's "Authorization: Bearer TOKEN" (its value; NULL: none). now: real clock. Whether it
+ * counts. A bearer token proves who had it, not who sends it: who reads a VM's token may use it until it
+ * ends, over a connection with a certificate that may call.
+ */
+bool tls_prove(const struct tls_callers *c, const char *authorization, usec_t now, struct tls_proof *p);

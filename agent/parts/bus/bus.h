@@ -14,6 +14,7 @@
 #include "checks.h"
 #include "event_ring.h"
 #include "events.h"
+#include "exchange.h"
 #include "host.h"
 #include "host_runs.h"
 #include "identity.h"
@@ -42,6 +43,7 @@ struct bus {
         struct probe_context context;
         char name[HOST_NAME_SIZE], boot_id[BOOT_ID_MAX], machine_id[40];
         char instance_id[24]; /* as it is known, or was when this host was asked last; empty: never */
+        struct exchange_bearer bearer; /* the instance token, where the site wants one */
         int spool_closed; /* errno: the spool is another machine's, and could not be set aside */
         bool undecided; /* what lies on the disk may be another machine's: nothing of it is sent */
         /* real clock; boot_real: when this boot began, what counters count from */
@@ -136,6 +138,7 @@ enum bus_topic {
         BUS_MEMBER,      /* something that a member report holds has changed: state, orders, notices, runs */
         BUS_IDENTITY,    /* identity and wanted values were read again */
         BUS_DECIDED,     /* bus->undecided is false from now on */
+        BUS_TOKEN,       /* bus->bearer is there for the first time, or will not be soon */
         BUS_NOTICE,      /* notice: of the metadata server */
         BUS_RUNS,        /* bus->runs is another list */
         BUS_ASK_RUNS,    /* bus->runs is asked for again, unless a question is open: BUS_RUNS follows */

@@ -4,7 +4,7 @@
 #include "events.h"
 #include "lane.h"
 #include "log.h"
-#include "metadata.h"
+#include "metadata_token.h"
 #include "paths.h"
 #include "registry.h"
 #include "settings.h"
@@ -68,6 +68,14 @@ static int parse_metrics_listen(const char *value, void *dest, char why[static 9
 static int parse_metadata_host(const char *value, void *dest, char why[static 96]) {
         if (value[0] != 0 && !streq(value, "none") && !metadata_address_is_valid(value)) {
                 (void) snprintf(why, 96, "neither an IP address (a port may follow) nor none");
+                return -EINVAL;
+        }
+        return config_parse_string255(value, dest, why);
+}
+
+static int parse_token_audience(const char *value, void *dest, char why[static 96]) {
+        if (value[0] && !metadata_audience_is_valid(value)) {
+                (void) snprintf(why, 96, "no URL of at most %d bytes", METADATA_AUDIENCE_MAX);
                 return -EINVAL;
         }
         return config_parse_string255(value, dest, why);
@@ -228,6 +236,7 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
                             "/tmp/debugging/stack_trace_*.txt"),
                 CONFIG_ITEM("Libtpu", "Ports", parse_libtpu_ports, s->libtpu_ports, "auto"),
                 CONFIG_ITEM("Metadata", "Host", parse_metadata_host, s->metadata_host, ""),
+                CONFIG_ITEM("Metadata", "TokenAudience", parse_token_audience, s->token_audience, ""),
                 CONFIG_ITEM("Metadata", "Copy", config_parse_path, s->metadata_copy, ""),
                 CONFIG_WITHIN("Metadata", "CopyAfter", config_parse_usec, &s->metadata_copy_after, "10s",
                               INTERVAL_MIN, INTERVAL_MAX),
@@ -280,6 +289,7 @@ unsigned settings_keep_fixed(struct settings *s, const struct settings *old) {
                 FIXED_TEXT("StateFile", state_file),
                 FIXED_TEXT("Host", metadata_host),
                 FIXED_TEXT("Copy", metadata_copy),
+                FIXED_TEXT("TokenAudience", token_audience),
                 FIXED_TEXT("[Registry] CaFile", registry.ca_file),
                 FIXED_TEXT("[Registry] CertFile", registry.cert_file),
                 FIXED_TEXT("[Registry] KeyFile", registry.key_file),

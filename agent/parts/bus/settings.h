@@ -58,6 +58,7 @@ struct settings {
         struct check_policies policies; /* what differs from these for some checks */
         char metadata_host[256]; /* an IP address; "none": no server is asked; empty: on the real root the
                                     well-known address, else none */
+        char token_audience[256]; /* of the instance token; empty: none is wanted */
         usec_t metadata_copy_after; /* the server may be silent so long before its copy stands in */
         char metadata_copy[256], netcfg_socket[256]; /* empty: as for launchd_socket */
         struct settings_registry registry;
@@ -65,7 +66,7 @@ struct settings {
         char stack_paths[256];  /* a list; empty: none */
 };
 
-#define SETTINGS_ITEMS 52
+#define SETTINGS_ITEMS 53
 /* The configuration with its origins, for --show-config; config points into items. */
 struct settings_source {
         struct config config;

@@ -5,6 +5,7 @@
 #include "check_words.h"
 #include "log.h"
 #include "metadata_copy.h"
+#include "metadata_token.h"
 #include "netcfg_call.h"
 #include "own_state.h"
 #include "paths.h"
@@ -20,6 +21,7 @@ struct identity_state {
         bool unchecked;         /* it was read and not checked yet */
         struct own_state own;
 
+        struct metadata_token *token; /* NULL: none is wanted, or no server is asked */
         struct metadata *metadata; /* NULL: no server is asked */
         struct file_writer *writer;
         sd_event_source *patience;  /* its end: the last good copy stands in, and no instance id comes */
@@ -262,6 +264,25 @@ static int start_copy(struct identity_state *p) {
         return r;
 }
 
+static void on_token(void *userdata) {
+        struct identity_state *p = userdata;
+
+        bus_tell(p->bus, BUS_TOKEN);
+}
+
+static int start_token(struct identity_state *p) {
+        const struct metadata_token_options o = {
+                .address = server_address(p),
+                .user_agent = "tpu-hostd/" TPU_HOSTD_VERSION,
+                .audience = p->bus->settings.token_audience,
+                .bearer = &p->bus->bearer,
+                .decided = on_token,
+                .userdata = p,
+        };
+
+        return *o.audience ? metadata_token_new(p->bus->event, &o, &p->token) : 0;
+}
+
 static int start_metadata(struct identity_state *p) {
         const struct metadata_options o = {
                 .address = server_address(p),
@@ -282,6 +303,8 @@ static int start_metadata(struct identity_state *p) {
                 r = start_copy(p);
         if (r >= 0)
                 r = metadata_new(p->bus->event, &o, &p->metadata);
+        if (r >= 0)
+                r = start_token(p);
         return r < 0 ? log_error_errno(r, "the metadata server cannot be asked: %m") : 0;
 }
 
@@ -306,6 +329,30 @@ static void reload_identity(void *self) {
         read_again(self);
 }
 
+static void judge_token(const struct identity_state *p, struct sink *s) {
+        const char *audience = p->bus->settings.token_audience, *server = server_address(p);
+        struct metadata_token_status status = { .why = "no metadata server is asked" };
+        usec_t now = host_now_real(p->bus->host);
+        struct finding f;
+
+        if (p->token)
+                metadata_token_get_status(p->token, &status);
+        if (!*audience || p->bus->bearer.awaited)
+                return;
+        finding_init(&f, "metadata.token", "");
+        finding_set(f.source, "[Metadata] TokenAudience=%.200s", audience);
+        f.verdict = VERDICT_OK;
+        if (status.expires > now)
+                finding_set(f.found, "good for %" PRIu64 " min",
+                            (status.expires - now) / (60 * USEC_PER_SEC));
+        else {
+                finding_set(f.found, "%s", status.expires > 0 ? "over" : "none");
+                check_say(&f, WORDS_TOKEN_MISSING, status.why[0] ? status.why : "the clock was set",
+                          server ? server : METADATA_ADDRESS);
+        }
+        s->finding(s, &f);
+}
+
 static void sample_metadata(void *self, struct bus_sink *s) {
         struct identity_state *p = self;
         const char *host = p->bus->settings.metadata_host;
@@ -316,6 +363,7 @@ static void sample_metadata(void *self, struct bus_sink *s) {
                 own_state_report(&p->own);
                 check_identity(p);
         }
+        judge_token(p, &s->sink);
         if (!p->metadata)
                 return;
         metadata_get_status(p->metadata, &status);
@@ -350,6 +398,7 @@ static void stop_identity(void *self) {
         struct identity_state *p = self;
 
         p->metadata = metadata_free(p->metadata);
+        p->token = metadata_token_free(p->token);
         metadata_facts_clear(&p->known.facts);
         p->patience = sd_event_source_disable_unref(p->patience);
         p->writer = file_writer_free(p->writer);

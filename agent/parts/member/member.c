@@ -176,6 +176,7 @@ static void open_registry(struct member_state *m) {
                 .certificate = t->path[TLS_CERT][0] ? t->path[TLS_CERT] : NULL,
                 .key = t->path[TLS_KEY][0] ? t->path[TLS_KEY] : NULL,
                 .crl = t->path[TLS_CRL][0] ? t->path[TLS_CRL] : NULL,
+                .bearer = &m->bus->bearer,
                 .splay = m->bus->settings.registry.splay,
                 .host = m->who.host,
                 .slice = m->who.slice,
@@ -328,6 +329,8 @@ static void hear_member(void *self, const struct bus_news *n) {
                 member_report_soon(m);
         if (n->topic == BUS_IDENTITY || n->topic == BUS_DECIDED)
                 choose_again(m);
+        if (n->topic == BUS_TOKEN && m->registry)
+                registry_renew(m->registry);
         if (n->topic == BUS_RUNS)
                 run_parts_listed(m);
         if (n->topic == BUS_SUSPICION) { /* reported at once, with the steps of now */

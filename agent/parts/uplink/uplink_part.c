@@ -125,6 +125,8 @@ static int open_uplink(struct bus *b, const struct uplink_options *own, struct u
         o.cert_file = cert;
         o.key_file = key;
         o.crl = crl;
+        o.bearer = &b->bearer;
+        o.bearer_endpoints = s->registry.endpoint;
         o.log_bytes = own->aside ? 0 : s->run_log_bytes;
         o.user_agent = "tpu-hostd/" TPU_HOSTD_VERSION;
         o.on_gap = on_gap;
@@ -444,6 +446,10 @@ static void hear_uplink(void *self, const struct bus_news *n) {
 
         if (n->topic == BUS_DECIDED && p->uplink)
                 uplink_release(p->uplink);
+        if (n->topic == BUS_TOKEN && p->uplink)
+                uplink_try_now(p->uplink);
+        if (n->topic == BUS_TOKEN && p->spare)
+                uplink_try_now(p->spare);
         if (n->topic == BUS_DECIDED && p->spare)
                 uplink_release(p->spare);
         if (n->topic == BUS_DURABLE && n->durable.class == UPLINK_EVENTS && p->spare)
