@@ -37,10 +37,14 @@ uint64_t alike_process(const char *command, uint32_t before) {
         return mix(hash, before);
 }
 
-/* A lock that somebody has is another thing than a condition or a queue that nobody has. */
-static bool is_held(const struct host_capture *c, const struct captured_thread *thread) {
-        return thread->n_waits == 1 && c->waits[thread->first_wait].kind == WAIT_LOCK &&
-               c->waits[thread->first_wait].holder_tid > 0;
+/* Locks that somebody has, and those that processes share, are other things than a condition of the process
+ * that nobody has. */
+static uint64_t lock_class(const struct host_capture *c, const struct captured_thread *thread) {
+        const struct captured_wait *w = &c->waits[thread->first_wait];
+
+        if (thread->n_waits != 1 || w->kind != WAIT_LOCK)
+                return 0;
+        return w->holder_tid > 0 ? 2 : w->space != 0;
 }
 
 struct alike_thread alike_thread(const struct stack_table *t, const struct stack_code *codes,
@@ -63,7 +67,7 @@ struct alike_thread alike_thread(const struct stack_table *t, const struct stack
                 a.role = mix(process, mix(2, thread->name));
         else
                 a.role = mix(process, mix(3, function_of(t, code->root)));
-        a.places[2] = mix(a.role, mix(kind, is_held(c, thread) ? 5 : 4));
+        a.places[2] = mix(a.role, mix(kind, 4 + lock_class(c, thread)));
         a.places[1] = mix(a.places[2], function_of(t, frame));
         a.places[0] = mix(a.places[1], lines);
         return a;

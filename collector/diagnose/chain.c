@@ -142,7 +142,8 @@ static void try_odd_thread(struct follower *f, const struct captured_process *p,
                 *best = next;
 }
 
-/* The threads that may hold what nobody says who holds. Of a lock in memory these are of the process. Where
+/* The threads that may hold what nobody says who holds. Of a lock in memory these are of the process, or of
+ * any where processes share it. Where
  * the kernel function alone is known, they may be of another one that was started later: a parent waits for
  * its children more often than they for it. */
 static void follow_odd_threads(struct follower *f, const struct captured_process *p,
@@ -150,11 +151,13 @@ static void follow_odd_threads(struct follower *f, const struct captured_process
         struct wait_chain best = { .n = 0 };
         bool most = c->n == 1 ? f->e->ranks[f->rank].alike == ALIKE_MOST
                               : evidence_alike(f->e, f->host, p, t) == ALIKE_MOST;
+        const struct captured_wait *w = t->n_waits == 1 ? &f->c->waits[t->first_wait] : NULL;
+        bool shared = w && w->kind == WAIT_LOCK && w->space != 0;
 
         for (size_t i = 0; i < f->c->n_processes; i++) {
                 const struct captured_process *q = &f->c->processes[i];
 
-                if (q != p && (t->n_waits > 0 || q->pid < p->pid))
+                if (q != p && !shared && (t->n_waits > 0 || q->pid < p->pid))
                         continue;
                 for (uint32_t k = 0; k < q->n_threads && f->budget > 0 && c->n < CHAIN_STEPS_MAX; k++)
                         try_odd_thread(f, q, &f->c->threads[q->first_thread + k], most, c, &best);
