@@ -107,6 +107,9 @@ static void put_subject(FILE *f, const struct diagnosis *d, const struct chain_s
 
         if (is_said(before, step))
                 fputs("that one ", f);
+        else if (step->process == before->process && step->thread && before->thread &&
+                 step->thread->name == before->thread->name) /* a name that tells them not apart */
+                fprintf(f, "its thread %" PRIu32 " ", step->thread->tid);
         else if (step->process == before->process && step->thread)
                 fprintf(f, "its thread \"%s\" ", stack_table_text(t, step->thread->name));
         else
