@@ -509,6 +509,7 @@ static void judge(size_t shape, uint64_t seed, bool sure, struct tally *t) {
 
 static void try_all(enum strike strike, const char *name, bool sure) {
         uint64_t first = test_seed();
+        struct tally all = { 0, 0, 0 };
 
         for (size_t shape = 0; shape < ELEMENTSOF(shapes); shape++) {
                 struct tally t = { 0, 0, 0 };
@@ -523,7 +524,12 @@ static void try_all(enum strike strike, const char *name, bool sure) {
                        t.nobody, t.wrong);
                 ASSERT_TRUE(t.right * 3 >= t.right + t.nobody + t.wrong);
                 ASSERT_TRUE(t.wrong * 10 <= t.right + t.nobody + t.wrong);
+                all.right += t.right;
+                all.nobody += t.nobody;
+                all.wrong += t.wrong;
         }
+        ASSERT_TRUE(all.right * 10 >= 7 * (all.right + all.nobody + all.wrong)); /* measured: 8 of 10 */
+        ASSERT_TRUE(all.wrong * 100 <= 3 * (all.right + all.nobody + all.wrong)); /* measured: 1.6 of 100 */
 }
 
 static void test_one_does_not_get_on(void) {
