@@ -36,7 +36,7 @@ int own_part_judge(const struct own_part *parts, size_t n, struct own_verdict *r
         chance = sqrt(p * (1 - p) / (double) parts[v.host].looks);
         v.found = v.share - v.others >= MAX(OWN_LEAST, OWN_SPREADS * spread) &&
                   v.share - v.others >= chance * (sqrt(2 * log((double) known + 1)) + OWN_CHANCE);
-        v.found &= v.share <= OWN_MOST || v.others >= v.share / 2;
+        v.alone = v.share > OWN_MOST && v.others < v.share / 2;
         *ret = v;
         return 0;
 }
@@ -44,13 +44,7 @@ int own_part_judge(const struct own_part *parts, size_t n, struct own_verdict *r
 /* --- Why -------------------------------------------------------------------------------------------------
  */
 
-const char *own_cause_text(const struct own_costs *host, const struct own_costs *others, double extra) {
-        static const char *const words[_OWN_COST_MAX] = {
-                [OWN_MEMORY] = "it waits for memory (the kernel reclaims it)",
-                [OWN_CPU] = "it waits for a CPU that others have",
-                [OWN_DISK] = "it waits for a disk",
-                [OWN_WORK] = "it computes more",
-        };
+enum own_cost own_cause(const struct own_costs *host, const struct own_costs *others, double extra) {
         enum own_cost best = _OWN_COST_MAX;
         double most = OWN_EXPLAINS * extra;
 
@@ -62,6 +56,18 @@ const char *own_cause_text(const struct own_costs *host, const struct own_costs 
                         best = c;
                 }
         }
+        return best;
+}
+
+const char *own_cause_text(const struct own_costs *host, const struct own_costs *others, double extra) {
+        static const char *const words[_OWN_COST_MAX] = {
+                [OWN_MEMORY] = "it waits for memory (the kernel reclaims it)",
+                [OWN_CPU] = "it waits for a CPU that others have",
+                [OWN_DISK] = "it waits for a disk",
+                [OWN_WORK] = "it computes more",
+        };
+        enum own_cost best = own_cause(host, others, extra);
+
         if (best != _OWN_COST_MAX)
                 return words[best];
         if (host->retransmits - others->retransmits >= OWN_RETRANSMITS) /* false for NAN */

@@ -11,7 +11,8 @@
  * chance alone.
  *
  * Where a step has one exchange of all with all, whoever waited for the slowest seems to owe for all of its
- * next step. So one host alone with most of a step is not believed (OWN_MOST).
+ * next step. So one host alone with most of a step (OWN_MOST) has to be proved: by what the extra time went
+ * to (own_cause()), or by a step that has become longer since with its own part.
  */
 #include "base.h"
 
@@ -29,6 +30,7 @@ struct own_part {
 
 struct own_verdict {
         bool found;
+        bool alone; /* it has most of a step, and the others have not: to be proved */
         size_t host;
         double share, others; /* the host's, and the median of the others */
 };
@@ -55,5 +57,7 @@ struct own_costs {
 #define OWN_EXPLAINS 0.4    /* of the extra time, to be its cause */
 #define OWN_RETRANSMITS 1.0 /* in a step more than the others have */
 
-/* "memory", "CPU", …, in words for a person; extra: seconds of a step more than the others. Never NULL. */
+/* What most of extra went to, which is seconds of a step more than the others; _OWN_COST_MAX: nothing known. */
+enum own_cost own_cause(const struct own_costs *host, const struct own_costs *others, double extra);
+/* The same in words for a person. Never NULL. */
 const char *own_cause_text(const struct own_costs *host, const struct own_costs *others, double extra);

@@ -40,6 +40,7 @@ struct runner {
         bool looks; /* at its sockets */
         struct own_count from;
         struct own_window own;
+        double own_before; /* seconds of its own part in the run's best step by looks; 0: not known */
 };
 
 struct pace_run {
@@ -50,6 +51,7 @@ struct pace_run {
         bool by_looks;       /* it was named by own parts, not by CPU time */
         int64_t named, last; /* -1: nobody; last: also when it is over */
         double best;         /* seconds a step; 0: not known yet */
+        double looked_best;  /* the same, of the steps that were looked at */
 };
 
 /* --- What is said: pace_words.c -------------------------------------------------------------------------

@@ -44,13 +44,28 @@ static void median_costs(struct runner *const *members, size_t n, size_t without
         }
 }
 
+/* Its own part has grown with the step, since the run's best: by at least half of that. */
+static bool has_grown_alone(const struct pace_run *run, const struct runner *r, double share, double seconds) {
+        return run->looked_best > 0 && seconds >= PACE_SLOWER * run->looked_best &&
+               2 * (share * seconds - r->own_before) >= seconds - run->looked_best;
+}
+
+static void keep_looked_best(struct pace_run *run, double seconds, struct runner *const *members,
+                             const struct own_part *parts, size_t n) {
+        if (seconds <= 0 || (run->looked_best > 0 && seconds >= run->looked_best))
+                return;
+        run->looked_best = seconds;
+        for (size_t i = 0; i < n; i++)
+                members[i]->own_before = parts[i].share * seconds;
+}
+
 static int judge_own_parts(struct pace_run *run, usec_t now, struct pace_verdict *ret) {
         _cleanup_free_ struct runner **members = calloc(run->n + 1, sizeof(struct runner *));
         _cleanup_free_ struct own_part *parts = calloc(run->n + 1, sizeof(*parts));
         _cleanup_free_ double *scratch = calloc(run->n + 1, sizeof(*scratch));
         struct own_costs others;
         struct own_verdict v;
-        double seconds;
+        double seconds, extra = 0;
         size_t n = 0, known = 0;
         int r;
 
@@ -71,19 +86,25 @@ static int judge_own_parts(struct pace_run *run, usec_t now, struct pace_verdict
         r = own_part_judge(parts, n, &v);
         if (r < 0)
                 return r;
+        if (v.found) {
+                median_costs(members, n, v.host, scratch, &others);
+                extra = (v.share - v.others) * seconds;
+        }
+        if (v.found && v.alone)
+                v.found = own_cause(&members[v.host]->own.costs, &others, extra) != _OWN_COST_MAX ||
+                          has_grown_alone(run, members[v.host], v.share, seconds);
         if (!v.found) {
+                keep_looked_best(run, seconds, members, parts, n);
                 run->best = seconds > 0 && (run->best <= 0 || seconds < run->best) ? seconds : run->best;
                 return run->named < 0 || !run->by_looks ? 0 : pace_end(run, now, seconds, ret);
         }
         if (!pace_is_news(run, members[v.host], true, now))
                 return 0;
-        median_costs(members, n, v.host, scratch, &others);
         *ret = pace_verdict_of(run, members[v.host], n);
         ret->busy = v.share;
         ret->others = v.others;
         ret->step_seconds = seconds;
-        pace_say_own(ret,
-                     own_cause_text(&members[v.host]->own.costs, &others, (v.share - v.others) * seconds));
+        pace_say_own(ret, own_cause_text(&members[v.host]->own.costs, &others, extra));
         return 1;
 }
 
