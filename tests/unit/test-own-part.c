@@ -247,8 +247,8 @@ static void test_transient(void) {
         (void) pace_free(w.pace);
 }
 
-/* One host has nearly all of a step, the others nothing: by looks alone it may be who waited for the slowest.
- * What it costs tells, or that the step has grown with it. */
+/* One host has nearly all of a step, the others nothing: by looks alone it may be who waited for the
+ * slowest. What it costs tells, or that the step has grown with it. */
 static void test_alone(void) {
         struct world costs = { .now = T0, .looks = { 1, 1, 1, 1 } },
                      grows = { .now = T0, .looks = { 1, 1, 1, 1 }, .idle = true };

@@ -57,7 +57,8 @@ struct own_costs {
 #define OWN_EXPLAINS 0.4    /* of the extra time, to be its cause */
 #define OWN_RETRANSMITS 1.0 /* in a step more than the others have */
 
-/* What most of extra went to, which is seconds of a step more than the others; _OWN_COST_MAX: nothing known. */
+/* What most of extra went to, which is seconds of a step more than the others; _OWN_COST_MAX: nothing
+ * known. */
 enum own_cost own_cause(const struct own_costs *host, const struct own_costs *others, double extra);
 /* The same in words for a person. Never NULL. */
 const char *own_cause_text(const struct own_costs *host, const struct own_costs *others, double extra);

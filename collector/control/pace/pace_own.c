@@ -45,7 +45,8 @@ static void median_costs(struct runner *const *members, size_t n, size_t without
 }
 
 /* Its own part has grown with the step, since the run's best: by at least half of that. */
-static bool has_grown_alone(const struct pace_run *run, const struct runner *r, double share, double seconds) {
+static bool has_grown_alone(const struct pace_run *run, const struct runner *r, double share,
+                            double seconds) {
         return run->looked_best > 0 && seconds >= PACE_SLOWER * run->looked_best &&
                2 * (share * seconds - r->own_before) >= seconds - run->looked_best;
 }
