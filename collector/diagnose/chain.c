@@ -142,28 +142,31 @@ static void try_odd_thread(struct follower *f, const struct captured_process *p,
                 *best = next;
 }
 
-/* The threads that may hold what nobody says who holds. Of a lock in memory these are of the process, or of
- * any where processes share it. Where
- * the kernel function alone is known, they may be of another one that was started later: a parent waits for
- * its children more often than they for it. */
+/* The threads that may hold what nobody says who holds: of the process, and of those that were started later,
+ * for a parent waits for its children more often than they for it; where processes share it, of all. A rank
+ * that waits as most do is held up by no child of its own, unless the kernel alone says what it waits for. */
 static void follow_odd_threads(struct follower *f, const struct captured_process *p,
                                const struct captured_thread *t, struct wait_chain *c) {
         struct wait_chain best = { .n = 0 };
         bool most = c->n == 1 ? f->e->ranks[f->rank].alike == ALIKE_MOST
                               : evidence_alike(f->e, f->host, p, t) == ALIKE_MOST;
         const struct captured_wait *w = t->n_waits == 1 ? &f->c->waits[t->first_wait] : NULL;
-        bool shared = w && w->kind == WAIT_LOCK && w->space != 0;
+        bool shared = w && w->kind == WAIT_LOCK && w->space != 0,
+             guessed = c->n > 1 && c->steps[c->n - 2].process == p && c->steps[c->n - 2].guessed;
 
+        c->steps[c->n - 1].guessed = true;
         for (size_t i = 0; i < f->c->n_processes; i++) {
                 const struct captured_process *q = &f->c->processes[i];
 
-                if (q != p && !shared && (t->n_waits > 0 || q->pid < p->pid))
+                if (q == p ? guessed : !shared && ((t->n_waits > 0 && most) || q->pid < p->pid))
                         continue;
                 for (uint32_t k = 0; k < q->n_threads && f->budget > 0 && c->n < CHAIN_STEPS_MAX; k++)
                         try_odd_thread(f, q, &f->c->threads[q->first_thread + k], most, c, &best);
         }
         if (best.n > 0)
                 *c = best;
+        else
+                c->steps[c->n - 1].guessed = false;
 }
 
 static void follow_process(struct follower *f, const struct captured_process *p, struct wait_chain *c) {
@@ -173,7 +176,7 @@ static void follow_process(struct follower *f, const struct captured_process *p,
                 follow_thread(f, p, t, c);
         else {
                 if (c->n < CHAIN_STEPS_MAX)
-                        c->steps[c->n++] = (struct chain_step){ p, NULL, NULL };
+                        c->steps[c->n++] = (struct chain_step){ .process = p };
                 end_here(c, p->state == 'T' || p->state == 't' ? WAIT_STOPPED : KIND_ENDED);
         }
 }
@@ -426,7 +429,7 @@ static void follow_thread(struct follower *f, const struct captured_process *p,
                 return;
         }
         f->budget -= 1;
-        c->steps[c->n++] = (struct chain_step){ p, t, NULL };
+        c->steps[c->n++] = (struct chain_step){ .process = p, .thread = t };
         depth = c->n;
         c->stuck = thread_stuck(h, p, t);
         c->moved = thread_moved(h, p, t);

@@ -29,6 +29,7 @@ struct chain_step {
         const struct captured_process *process;
         const struct captured_thread *thread; /* NULL: none of it is known */
         const struct captured_wait *wait;     /* NULL: it has none */
+        bool guessed;                         /* the next one is held for its end by structure alone */
 };
 struct wait_chain {
         struct chain_step steps[CHAIN_STEPS_MAX]; /* from the rank's thread on; at least one */

@@ -68,10 +68,10 @@ static size_t first_edge(const struct debts *d, uint32_t i) {
 }
 
 /* A thread that runs or sleeps a little may look for the others' data again and again. Where the sockets say
- * that others owe it and that it owes nobody, it does. */
-static bool looks_again(const struct wait_chain *c, bool owed, bool owes) {
-        return c->end == END_HERE && c->n == 1 && (c->kind == KIND_CPU || c->kind == WAIT_TIMER) && owed &&
-               !owes;
+ * that others owe it and that it owes nobody, it does; but not one that runs where no other does. */
+static bool looks_again(const struct wait_chain *c, enum alike alike, bool owed, bool owes) {
+        return c->end == END_HERE && c->n == 1 && owed && !owes &&
+               (c->kind == WAIT_TIMER || (c->kind == KIND_CPU && alike != ALIKE_ODD));
 }
 
 /* It looks again and again where most do, and one of its connections does not carry: it is the path. */
@@ -91,7 +91,7 @@ static void weigh_node(struct wait_graph *g, const struct evidence *e, uint32_t 
 
         n->there = true;
         n->end = works                        ? c->weight
-                 : looks_again(c, owed, owes) ? weight_of(WEIGHT_LOOKS)
+                 : looks_again(c, e->ranks[i].alike, owed, owes) ? weight_of(WEIGHT_LOOKS)
                                               : end_of_rank(c, e->ranks[i].alike);
         if (c->end == END_RANKS)
                 stays *= 1 - (c->certain ? weight_of(WEIGHT_BLOCKED) : weight_of(WEIGHT_POLLS));
