@@ -80,7 +80,15 @@ static void cut_who_spins(const struct wait_graph *g, struct wait_chain *c, uint
                 c->end = END_PATH;
 }
 
-static void weigh_node(struct wait_graph *g, const struct evidence *e, uint32_t i, bool owes) {
+/* It is held up by itself, where no other rank stands: then who waits as most do, and has received last, serves
+ * the others and waits for this one, too. */
+static bool ends_alone(const struct wait_chain *c, enum alike alike) {
+        return (c->end == END_HERE || c->end == END_CIRCLE || c->end == END_OUTSIDE || c->odd) &&
+               alike == ALIKE_ODD && c->weight >= weight_of(WEIGHT_SINK);
+}
+
+static void weigh_node(struct wait_graph *g, const struct evidence *e, uint32_t i, bool owes,
+                       bool explained) {
         const struct wait_chain *c = &g->chains[i];
         struct graph_node *n = &g->nodes[i];
         size_t first = first_edge(&g->debts, i);
@@ -100,7 +108,7 @@ static void weigh_node(struct wait_graph *g, const struct evidence *e, uint32_t 
         n->leaves = c->end == END_PATH ? 0 : (1 - n->end) * (1 - stays);
         if (c->end == END_RANKS && c->certain)
                 g->next[i] = c->ranks[0];
-        else if (g->debts.ranks[i].owes)
+        else if (g->debts.ranks[i].owes && !(explained && c->end == END_OTHERS))
                 n->leaves *= 1 - weight_of(WEIGHT_OWES);
 }
 
@@ -266,6 +274,7 @@ static int spread_shares(struct wait_graph *g, const struct evidence *e) {
 int wait_graph_make(struct wait_graph *g, const struct evidence *e) {
         _cleanup_free_ uint32_t *visited = NULL;
         _cleanup_free_ bool *owes = NULL;
+        bool explained = false;
         int r = debts_survey(e, &g->debts);
 
         if (r < 0)
@@ -287,8 +296,10 @@ int wait_graph_make(struct wait_graph *g, const struct evidence *e) {
         for (uint32_t i = 0; i < e->n_ranks; i++) {
                 chain_follow(e, i, &g->chains[i]);
                 cut_who_spins(g, &g->chains[i], i, e->ranks[i].alike);
-                weigh_node(g, e, i, owes[i]);
+                explained |= ends_alone(&g->chains[i], e->ranks[i].alike);
         }
+        for (uint32_t i = 0; i < e->n_ranks; i++)
+                weigh_node(g, e, i, owes[i], explained);
         for (uint32_t i = 0; i < g->n && r == 0; i++)
                 if (g->nodes[i].root == STACK_NONE)
                         r = find_root(g, e, i, visited);
