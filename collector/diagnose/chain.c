@@ -142,9 +142,10 @@ static void try_odd_thread(struct follower *f, const struct captured_process *p,
                 *best = next;
 }
 
-/* The threads that may hold what nobody says who holds: of the process, and of those that were started later,
- * for a parent waits for its children more often than they for it; where processes share it, of all. A rank
- * that waits as most do is held up by no child of its own, unless the kernel alone says what it waits for. */
+/* The threads that may hold what nobody says who holds: of the process, and of those that were started
+ * later, for a parent waits for its children more often than they for it; where processes share it, of all.
+ * A rank that waits as most do is held up by no child of its own, unless the kernel alone says what it waits
+ * for. */
 static void follow_odd_threads(struct follower *f, const struct captured_process *p,
                                const struct captured_thread *t, struct wait_chain *c) {
         struct wait_chain best = { .n = 0 };

@@ -80,8 +80,8 @@ static void cut_who_spins(const struct wait_graph *g, struct wait_chain *c, uint
                 c->end = END_PATH;
 }
 
-/* It is held up by itself, where no other rank stands: then who waits as most do, and has received last, serves
- * the others and waits for this one, too. */
+/* It is held up by itself, where no other rank stands: then who waits as most do, and has received last,
+ * serves the others and waits for this one, too. */
 static bool ends_alone(const struct wait_chain *c, enum alike alike) {
         return (c->end == END_HERE || c->end == END_CIRCLE || c->end == END_OUTSIDE || c->odd) &&
                alike == ALIKE_ODD && c->weight >= weight_of(WEIGHT_SINK);
