@@ -19,6 +19,8 @@ from registry_hosts import Host, until
 
 BUILD = Path(os.environ.get("BUILD_DIR", "build/dev")).absolute()
 TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "contrib/python"))
+import tpuhost  # noqa: E402
 FULL = os.environ.get("FULL") == "1"
 C10D = "/usr/lib/python3/dist-packages/torch/distributed/distributed_c10d.py"
 MAIN = [{"file": "train.py", "line": 80, "function": "step"},
@@ -135,12 +137,12 @@ class Diagnosis(unittest.TestCase):
     def diagnosis(self, slice_name="s1", query=""):
         return self.collector.get(f"/api/v1/slices/{slice_name}/diagnosis{query}")
 
-    def for_programs(self, more=""):
+    def for_programs(self, **more):
         """The short answer, which is as the file says, and short."""
-        answer = self.diagnosis(query="?for=agent" + more)
-        self.assertLess(len(answer.text), 20000)
-        OpenApi(TOP / "docs/openapi-collector.yaml").check(answer.json, "StallForPrograms")
-        return answer.json
+        answer = tpuhost.Collector(f"http://127.0.0.1:{self.collector.api}").stall("s1", **more)
+        self.assertLess(len(json.dumps(answer)), 20000)
+        OpenApi(TOP / "docs/openapi-collector.yaml").check(answer, "StallForPrograms")
+        return answer
 
     def diagnosed(self, slice_name="s1", **like):
         def look():
@@ -213,7 +215,7 @@ class Diagnosis(unittest.TestCase):
         until(lambda: self.events("tpu.run.recovered"), "it recovers")
         self.assertTrue(self.diagnosis().json["recovered"])
         self.assertEqual(self.for_programs()["state"], "recovered")
-        self.assertEqual(self.for_programs(f"&episode={d['episode']}")["recovered"],
+        self.assertEqual(self.for_programs(episode=d["episode"])["recovered"],
                          self.diagnosis().json["recovered"])
         self.assertEqual(self.diagnosis(query="?for=agent&episode=other").status, 404)
         listed = self.collector.get("/api/v1/slices/s1/episodes").json["episodes"]

@@ -2,7 +2,6 @@
 receiver, tpu-launchd."""
 
 import gzip
-import http.client
 import http.server
 import json
 import os
@@ -23,6 +22,8 @@ import capture_wire  # (and for who imports this)
 from protobuf import message  # noqa: F401  (likewise)
 
 TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "contrib/python"))
+import tpuhost  # noqa: E402
 BINARY = Path(os.environ.get("BUILD_DIR", TOP / "build/dev")) / "agent/hostd/tpu-hostd"
 MACHINE = TOP / "tests/fixtures/machine-v6e-4t"
 
@@ -270,11 +271,8 @@ class Hostd:
 
     def exchange(self, path, method="GET", timeout=PATIENCE, headers=None, body=None):
         """(status, headers, body) of one call."""
-        c = http.client.HTTPConnection("localhost", timeout=timeout)
-        c.sock = socket.socket(socket.AF_UNIX)
-        c.sock.settimeout(timeout)
+        c = tpuhost.UnixConnection(self.api, timeout)
         try:
-            c.sock.connect(str(self.api))
             c.request(method, path, body=body, headers=headers or {})
             r = c.getresponse()
             return r.status, r.headers, r.read()

@@ -3,11 +3,9 @@
 both ways."""
 
 import ctypes
-import http.client
 import json
 import os
 import re
-import socket
 import sys
 import threading
 import time
@@ -256,15 +254,8 @@ class Agent(unittest.TestCase):
             for method in METHODS:
                 if method.upper() in has:
                     continue
-                c = http.client.HTTPConnection("localhost", timeout=60)
-                c.sock = socket.socket(socket.AF_UNIX)
-                c.sock.connect(str(h.api))
-                c.request(method.upper(), path.replace("{name}", "train"))
-                r = c.getresponse()
-                body = r.read()
-                c.close()
-                self.assertEqual((r.status, set(r.getheader("Allow").split(", "))), (405, has),
-                                 (method, path))
+                status, told, body = h.exchange(path.replace("{name}", "train"), method.upper())
+                self.assertEqual((status, set(told["Allow"].split(", "))), (405, has), (method, path))
                 self.assertTrue(method == "head" or set(json.loads(body)) == {"error", "remedy"}, body)
         for path in has_get(self.file):
             status, kind, body = h.call(path, "HEAD")
