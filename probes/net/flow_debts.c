@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flow_debts.h"
 
+#include <math.h>
 #include <sys/socket.h>
 
 #include "flow_memory.h"
@@ -35,6 +36,7 @@ void flow_debts_begin(struct flow_debts *d, uint32_t silent_msec, uint32_t step_
         d->line_msec = MAX(line_msec, step_msec);
         d->n = 0;
         d->left_out = 0;
+        d->by_bytes = FLOW_TURN_OPEN;
 }
 
 /* --- Whether it moves with the steps
@@ -82,13 +84,25 @@ static enum flow_turn order_of(const struct flow_debts *d, uint32_t sent, uint32
 /* One that only receives is judged at the end, when it is known when this host
  * last sent. */
 static enum flow_turn turn_of(const struct flow_debts *d, const struct flow_debt *x, uint8_t timer) {
+        enum flow_turn turn = FLOW_TURN_OPEN;
+
         if (timer == TIMER_PROBE && x->unsent > 0)
                 return FLOW_TURN_WAITS;
         if (x->unread > 0)
                 return FLOW_TURN_OWES;
         if (x->received_msec == FLOW_NEVER)
                 return FLOW_TURN_SENDS;
-        return x->sent_msec == FLOW_NEVER ? FLOW_TURN_OPEN : order_of(d, x->sent_msec, x->received_msec);
+        if (x->sent_msec != FLOW_NEVER)
+                turn = order_of(d, x->sent_msec, x->received_msec);
+        return turn == FLOW_TURN_OPEN && x->sent_msec != FLOW_NEVER ? d->by_bytes : turn;
+}
+
+enum flow_turn flow_turn_by_bytes(uint64_t sent, uint64_t received, uint64_t moved, double steps) {
+        double ahead = (double) sent - (double) received, message = (double) moved / 2 / steps;
+
+        if (steps < 2 || moved == 0 || 4 * fabs(ahead) < message || fabs(ahead) > 4 * message)
+                return FLOW_TURN_OPEN;
+        return ahead > 0 ? FLOW_TURN_WAITS : FLOW_TURN_OWES;
 }
 
 void flow_debts_end(struct flow_debts *d) {

@@ -49,6 +49,7 @@ struct flow_debts {
         struct flow_debt debts[FLOW_DEBTS_MAX];
         size_t n;
         unsigned left_out; /* sockets that found no room */
+        enum flow_turn by_bytes; /* of the next socket, where its times say nothing; set by the caller */
 };
 
 /* Two times are one within a part of a step: what a run does between receiving
@@ -65,6 +66,11 @@ struct flow_debts {
 void flow_debts_begin(struct flow_debts *d, uint32_t silent_msec, uint32_t step_msec, uint32_t line_msec);
 void flow_debts_take(struct flow_debts *d, const struct flows *f, uint8_t run,
                      const struct tcp_connection *s);
+/* Who is ahead on a connection, by bytes: a run that makes its batches ahead sends the next message as soon
+ * as it has the last, so both times are one. sent: acknowledged; both since the connection began. moved:
+ * both directions together, in the last `steps` steps. Only where they move alike, and one is ahead by
+ * about a message; else FLOW_TURN_OPEN. */
+enum flow_turn flow_turn_by_bytes(uint64_t sent, uint64_t received, uint64_t moved, double steps);
 /* Whether it would count: it moves with the steps. */
 bool flow_debts_counts(const struct flow_debts *d, const struct flows *f, uint8_t run,
                        const struct tcp_connection *s);

@@ -419,4 +419,27 @@ static void test_heartbeat(void) {
         ASSERT_EQ(h.debts.debts[0].turn, FLOW_TURN_OPEN);
 }
 
-TEST_MAIN(test_trainings, test_recorded, test_silent_round_several, test_any_order, test_heartbeat)
+/* Both times are one where a run makes its batches ahead: who has sent a message more waits. */
+static void test_by_bytes(void) {
+        const uint64_t message = 50000, steps = 10, sent = 400 * message;
+        struct host_seen h;
+        struct tcp_socket s;
+        const uint64_t usual = 100000;
+
+        ASSERT_EQ(flow_turn_by_bytes(sent + message, sent, 2 * steps * message, steps), FLOW_TURN_WAITS);
+        ASSERT_EQ(flow_turn_by_bytes(sent, sent + message, 2 * steps * message, steps), FLOW_TURN_OWES);
+        ASSERT_EQ(flow_turn_by_bytes(sent, sent, 2 * steps * message, steps), FLOW_TURN_OPEN);
+        ASSERT_EQ(flow_turn_by_bytes(sent + 2, sent, 2 * steps * message, steps), FLOW_TURN_OPEN);
+        ASSERT_EQ(flow_turn_by_bytes(sent, 7, 2 * steps * message, steps), FLOW_TURN_OPEN); /* one way */
+        ASSERT_EQ(flow_turn_by_bytes(sent + message, sent, message, 0.5), FLOW_TURN_OPEN);
+        ASSERT_EQ(flow_turn_by_bytes(1, 2, 0, 0), FLOW_TURN_OPEN);
+
+        s = socket_between(0, 1, 1);
+        s.figures.last_data_sent = s.figures.last_data_recv = 500;
+        look(&h, &s, &usual, 1, FLOW_DEBTS_NOW, 600);
+        ASSERT_EQ(h.debts.n, 1);
+        ASSERT_EQ(h.debts.debts[0].turn, FLOW_TURN_OPEN);
+}
+
+TEST_MAIN(test_by_bytes, test_trainings, test_recorded, test_silent_round_several, test_any_order,
+          test_heartbeat)

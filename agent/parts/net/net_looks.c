@@ -67,11 +67,11 @@ static int keep_socket(const struct tcp_connection *c, void *userdata) {
                 for (size_t i = 1; i < SOCKETS; i++)
                         if (r->sockets[i].bytes < r->sockets[at].bytes)
                                 at = i;
-                if (t.bytes_sent + t.bytes_received <= r->sockets[at].bytes)
+                if (t.bytes_acked + t.bytes_received <= r->sockets[at].bytes)
                         return 0;
         } else
                 r->n_sockets++;
-        r->sockets[at] = (struct looked_socket){ *c, t.bytes_sent + t.bytes_received };
+        r->sockets[at] = (struct looked_socket){ *c, t.bytes_acked + t.bytes_received };
         r->sockets[at].socket.info = NULL; /* valid inside of this call only */
         r->sockets[at].socket.memory = NULL;
         return 0;
@@ -79,13 +79,20 @@ static int keep_socket(const struct tcp_connection *c, void *userdata) {
 
 struct look {
         const struct flows *flows;
+        const struct looked_socket *socket; /* that is asked for */
+        double steps;                       /* since the burst began */
         uint8_t run;
         struct flow_debts debts;
 };
 
 static int take_socket(const struct tcp_connection *c, void *userdata) {
         struct look *l = userdata;
+        struct tcp_figures t;
+        uint64_t moved;
 
+        tcp_connection_info(c, &t, sizeof(t));
+        moved = t.bytes_acked + t.bytes_received - l->socket->bytes;
+        l->debts.by_bytes = flow_turn_by_bytes(t.bytes_acked, t.bytes_received, moved, l->steps);
         flow_debts_take(&l->debts, l->flows, l->run, c);
         return 0;
 }
@@ -111,8 +118,12 @@ static void look_once(struct net_looks *k, uint8_t run) {
         r->left--;
         flow_debts_begin(&l.debts, FLOW_DEBTS_NOW, r->step_msec, r->step_msec);
         l.debts.same = FLOW_DEBTS_SAME_NOW;
-        for (size_t i = 0; i < r->n_sockets; i++) /* one that is closed says nothing */
+        if (r->step_msec > 0)
+                l.steps = (double) ((host_now(k->net->bus->host) - r->began) / USEC_PER_MSEC) / r->step_msec;
+        for (size_t i = 0; i < r->n_sockets; i++) { /* one that is closed says nothing */
+                l.socket = &r->sockets[i];
                 (void) tcp_connection_ask(k->kernel, &r->sockets[i].socket, &query, take_socket, &l);
+        }
         flow_debts_end(&l.debts);
         r->looks++;
         r->owed += owes_all(&l.debts);
