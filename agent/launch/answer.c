@@ -201,6 +201,7 @@ int answer_capture(struct frame_peer *peer, const struct kept_run *kept, const s
         reply.capture.len = r->len;
         reply.taken_real_usec = r->taken_real;
         reply.native = r->native;
+        reply.generation = kept->generation;
         answer(peer, LOCAL__KIND__KIND_CAPTURE_REPLY, &reply.base);
         return 0;
 }

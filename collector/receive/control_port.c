@@ -104,7 +104,8 @@ void episode_port_record(struct episodes *e, const struct gang *g, const char *k
         }
 }
 
-bool episode_port_wants(struct episodes *e, const struct gang *g, const char *slice, const char *episode) {
+bool episode_port_wants(struct episodes *e, const struct gang *g, const char *slice, const char *episode,
+                        int64_t *ret_generation) {
         const json_t *request = record_of(g, "capture/", slice);
         const char *id = json_string_value(json_object_get(request, "episode"));
         char key[GANG_KEY_MAX];
@@ -112,7 +113,7 @@ bool episode_port_wants(struct episodes *e, const struct gang *g, const char *sl
         (void) snprintf(key, sizeof(key), "capture/%.64s", slice);
         if (id && streq(id, episode))
                 episode_port_record(e, g, key, request);
-        return episodes_wants(e, episode);
+        return episodes_wants(e, episode, ret_generation);
 }
 
 /* --- Captures -------------------------------------------------------------------------------------- */
@@ -134,11 +135,23 @@ static bool may_speak(const struct http_request *q, struct speakers *s, const ch
 }
 
 static bool is_wanted(struct episodes *e, const struct registry *r, const struct capture_words *w,
-                      usec_t now) {
+                      usec_t now, char why[static SPEAKER_WHY_MAX]) {
         usec_t taken = (usec_t) w->taken;
+        int64_t generation = 0;
 
-        return w->episode[0] ? episode_port_wants(e, registry_gang(r), w->slice, w->episode)
-                             : taken + OWN_MAX_AGE > now && taken < now + OWN_MAX_AGE;
+        (void) snprintf(why, SPEAKER_WHY_MAX, "there is no such episode here");
+        if (!w->episode[0])
+                return taken + OWN_MAX_AGE > now && taken < now + OWN_MAX_AGE;
+        if (!episode_port_wants(e, registry_gang(r), w->slice, w->episode, &generation))
+                return false;
+        if (w->generation <= 0 || generation <= 0 || w->generation == generation)
+                return true;
+        (void) snprintf(why, SPEAKER_WHY_MAX,
+                        "this capture is of generation %" PRId64 " of run %.63s, and episode %.63s is of "
+                        "generation %" PRId64,
+                        w->generation, w->run, w->episode, generation);
+        log_notice("host %s: %s", w->host, why);
+        return false;
 }
 
 void capture_port_reply(struct http_reply *reply, unsigned status, const char *why) {
@@ -165,8 +178,8 @@ bool capture_port_accept(const struct http_request *q, const struct registry *r,
                 capture_port_reply(reply, 403, why);
         else if (!registry_is_member(r, w->slice, (unsigned) w->worker, w->host, w->incarnation))
                 capture_port_reply(reply, 503, "this host is no member here (yet)");
-        else if (!is_wanted(e, r, w, now))
-                capture_port_reply(reply, 404, "there is no such episode here");
+        else if (!is_wanted(e, r, w, now, why))
+                capture_port_reply(reply, 404, why);
         else {
                 *ret = *w;
                 return true;

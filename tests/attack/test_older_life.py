@@ -114,6 +114,20 @@ class OlderLife(Attack):
         self.say("b", "running", 2)
         now = self.run_now()
         self.assertEqual((now["state"], now["generation"]), ("running", 2), now)
+        self.late_capture()
+
+    def late_capture(self):
+        """A capture of the older generation does not become part of the later one's episode."""
+        r = self.people("/api/v1/slices/s0/capture", "POST", "actor")
+        self.assertEqual(r.status, 202, r.content)
+        host = {**member("b", worker=1), "incarnation": self.lives["b"]}
+        for generation, status in ((1, 404), (3, 404), (2, 200), (1, 404)):
+            query = capture_wire.query(r.json["episode"], host, "train", 0, generation)
+            r2 = self.call("b", "/registry/v1/capture?" + query, capture_wire.wire({"processes": []}))
+            self.assertEqual(r2.status, status, r2.content)
+            if status == 404:
+                self.assertIn(b"this capture is of generation %d of run train" % generation, r2.content)
+        self.assertEqual(self.c.sql("SELECT host, generation FROM captures"), [("b", 2)])
 
     def test_a_recycled_address(self):
         """The address of a host that is still there by its lease: no run is started over the two, and both

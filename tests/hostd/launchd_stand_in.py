@@ -31,7 +31,7 @@ class Runs:
         self.silent = False  # it takes questions and says nothing
         # what was captured; stacks(name): what tpu-stack --native --capture would write, in
         # capture_wire.py's form
-        self.captures, self.stacks = [], None
+        self.captures, self.stacks, self.captured_generation = [], None, 0
         self.late = 0        # seconds until it answers a question
         self.stuck = False   # what is stopped goes on
         self.lock = threading.RLock()
@@ -148,7 +148,8 @@ class Runs:
             if self.state(name) != "running":
                 return self.error(ESRCH, f"run {name} has ended")
             return CAPTURE_REPLY, message({1: name, 3: time.time_ns() // 1000,
-                                           6: capture_wire.packed(self.stacks(name)), 7: 1})
+                                           6: capture_wire.packed(self.stacks(name)), 7: 1,
+                                           8: self.captured_generation})
         if kind == SIGNAL_REQUEST:
             self.signals.append((name, m.get(2, [0])[-1], text(m, 3)))
             return SIGNAL_REPLY, message({1: name, 2: "TERM to process 4711"})

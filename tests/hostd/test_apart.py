@@ -3,6 +3,7 @@
 of a tpu-collectord that keeps no telemetry.
 BUILD_DIR names the build."""
 
+import gzip
 import json
 import re
 import sys
@@ -181,6 +182,20 @@ class OnTheWay(Capturing):
         wait_until(lambda: len(self.stand.captures) >= n, 60,
                    lambda: f"{n} captures: {[c[:3] for c in self.stand.captures]}")
         return [(term, status, q["episode"], q["round"]) for term, status, q, _, _ in self.stand.captures]
+
+    def test_of_another_generation(self):
+        """The stacks of another start of the run are not sent in its place: the host says which it has."""
+        for has, wanted, problem in ((1, 2, b"generation 1 of the run is on this host, and generation 2"),
+                                     (2, 2, None), (0, 2, None)):
+            self.launchds["s0-0"].captured_generation = has
+            if not self.h.process:
+                self.h.start()
+            before = len(self.stand.captures)
+            self.stand.tell(capture__s0=self.record(f"e{has}{wanted}", generation=wanted, second=0))
+            self.sent(before + 1)
+            body = gzip.decompress(self.stand.captures[-1][3])
+            self.assertEqual(b"next_batch" in body, problem is None)
+            self.assertIn(problem or b"", body)
 
     def test_each_leader_gets_them(self):
         self.stand.answers = [503, 421]

@@ -144,11 +144,19 @@ static bool ask_cores(struct round *c, const Local__CaptureReply *m) {
 
 static bool take_reply(struct round *c, const struct local_answer *a) {
         Local__CaptureReply *m = local__capture_reply__unpack(NULL, a->len, a->data);
+        uint64_t asked = c->capture.what.generation;
+        char problem[120];
         bool waits = false;
 
         if (!m || m->capture.len == 0)
                 deliver_problem(c, "tpu-launchd sent no capture: is it of the same version?");
-        else {
+        else if (asked > 0 && m->generation > 0 && m->generation != asked) {
+                (void) snprintf(problem, sizeof(problem),
+                                "generation %" PRIu64 " of the run is on this host, and generation %" PRIu64
+                                " was asked for",
+                                m->generation, asked);
+                deliver_problem(c, problem);
+        } else {
                 waits = ask_cores(c, m);
                 if (!waits)
                         capture_deliver(&c->capture, m->capture.data, m->capture.len, NULL, NULL,

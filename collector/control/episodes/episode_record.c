@@ -102,10 +102,11 @@ static int make_record(struct store *s, const char *id, json_t **ret) {
 struct known {
         bool there;
         usec_t diagnosed, recovered;
+        int64_t generation;
 };
 
 static int on_known(const struct store_episode *e, void *userdata) {
-        *(struct known *) userdata = (struct known){ true, e->diagnosed, e->recovered };
+        *(struct known *) userdata = (struct known){ true, e->diagnosed, e->recovered, e->generation };
         return 1;
 }
 
@@ -177,11 +178,14 @@ static int take_record(struct store *s, const char *id, const json_t *record, co
         return r < 0 ? r : news;
 }
 
-bool episode_is_stored(struct store *s, const char *id) {
+bool episode_is_stored(struct store *s, const char *id, int64_t *ret_generation) {
         const struct store_episode_filter f = { .episode = id, .limit = 1, .brief = true };
         struct known known = { .there = false };
 
-        return store_list_episodes(s, &f, on_known, &known) > 0;
+        if (store_list_episodes(s, &f, on_known, &known) <= 0)
+                return false;
+        *ret_generation = known.generation;
+        return true;
 }
 
 /* --- Those that are kept --------------------------------------------------------------------------- */

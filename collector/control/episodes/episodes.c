@@ -108,9 +108,11 @@ void episodes_asked(struct episodes *e, const char *slice, const json_t *record,
                second = json_number_of(record, "second");
         _cleanup_free_ char *text = NULL;
         struct episode *x;
+        int64_t generation;
         size_t i, n = 0;
 
-        if (!*id || strlen(id) >= sizeof(x->id) || episodes_wants(e, id)) /* the other slices of the same */
+        if (!*id || strlen(id) >= sizeof(x->id) ||
+            episodes_wants(e, id, &generation)) /* the other slices of the same */
                 return;
         x = add_episode(e, id);
         expected = x && slices ? asked_hosts(slices) : NULL;
@@ -169,8 +171,13 @@ static int on_known(const struct store_episode *s, void *userdata) {
         return 0;
 }
 
-bool episodes_wants(struct episodes *e, const char *id) {
-        return episode_find(e->first, id) || episode_is_stored(e->o.store, id);
+bool episodes_wants(struct episodes *e, const char *id, int64_t *ret_generation) {
+        const struct episode *x = episode_find(e->first, id);
+
+        if (!x)
+                return episode_is_stored(e->o.store, id, ret_generation);
+        *ret_generation = x->generation;
+        return true;
 }
 
 /* One that nobody asked for here: the host took it for itself. */

@@ -48,8 +48,8 @@ void episodes_asked(struct episodes *e, const char *slice, const json_t *record,
 /* The record episode/ID, as it is kept (NULL: gone): of another life of this program, or of another
  * collector. slices: of its run, as above. */
 void episodes_kept(struct episodes *e, const char *id, const json_t *record, const json_t *slices);
-/* Whether captures of this episode are wanted. */
-bool episodes_wants(struct episodes *e, const char *id);
+/* Whether captures of this episode are wanted, and of which generation of its run; 0, or less: of any. */
+bool episodes_wants(struct episodes *e, const char *id, int64_t *ret_generation);
 /* The record run/NAME: whether a stall is over, or the run. */
 void episodes_run(struct episodes *e, const json_t *run);
 /* Another collector leads: it goes on with them, from the records. */
