@@ -153,7 +153,7 @@ class TwoSlices(Gang):
         for name in ("s0-0", "s1-0"):
             self.until_runs(name, 2)
         self.assertEqual([g for _, g in self.launchds["s0-0"].stops], [1])
-        self.tpuctl("stop", "run1", "--collector", self.collector.people)
+        self.tpuctl("stop", "run1", "--yes", "--collector", self.collector.people)
         self.ended("s0-0", "stopped")
         self.ended("s1-0", "stopped")
 

@@ -183,12 +183,13 @@ class Elastic(Peer):
                    "both kinds of requests")
         h.stop()
         told = {"/v1/metrics": [], "/v1/logs": []}
-        for _ in range(len(tap.sent)):
+        sent = list(tap.sent)
+        for _ in sent:
             line = json.loads(p.stdout.readline())
             told[line["path"]].append(line["request"])
         for path, requests in told.items():
             # younger than this server
-            self.assertEqual(requests, [without(as_json(r), "eventName") for p, r in tap.sent if p == path])
+            self.assertEqual(requests, [without(as_json(r), "eventName") for p, r in sent if p == path])
 
 
 class Transformer(Elastic):
