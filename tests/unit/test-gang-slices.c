@@ -175,6 +175,32 @@ static void test_twins(void) {
         gang_free(w.g);
 }
 
+/* A host that changes its slice, and comes back, is one machine each time; another boot may be a copy. */
+static void test_moved_is_no_twin(void) {
+        static const struct {
+                unsigned slice;
+                const char *life;
+                size_t twins;
+        } says[] = { { 0, "b0.0001", 0 }, { 1, "b0.0002", 0 }, { 0, "b0.0003", 0 }, { 1, "b1.0004", 1 } };
+        struct world w;
+
+        world_new(&w, 2, 1);
+        for (size_t i = 0; i < ELEMENTSOF(says); i++) {
+                json_t *m = world_member(&w, says[i].slice, 0);
+                char why[GANG_WHY_MAX];
+
+                json_object_set_new(m, "host", json_string("h0"));
+                json_object_set_new(m, "machine", json_string("aaaa"));
+                json_object_set_new(m, "incarnation", json_string(says[i].life));
+                ASSERT_OK(gang_say(w.g, m, w.now, why));
+                json_decref(m);
+                world_step(&w);
+                ASSERT_EQ(json_array_size(json_object_get(slice(&w, says[i].slice), "twins")),
+                          says[i].twins);
+        }
+        gang_free(w.g);
+}
+
 /* Without instance ids the copy gets an id of its own as the remedy says, and keeps its worker id. */
 static void test_twin_mended(void) {
         struct world w;
@@ -357,5 +383,6 @@ static void test_a_slice_of_nobody(void) {
 }
 
 TEST_MAIN(test_it_forms, test_lost_and_back, test_two_claim_one_id, test_copied_machine, test_twins,
+          test_moved_is_no_twin,
           test_twin_mended, test_instance_id_comes_later, test_fingerprints, test_taken_over,
           test_what_cannot_be, test_forgotten, test_named_by_others, test_a_slice_of_nobody)

@@ -279,6 +279,27 @@ static int leave_others(struct gang *g, const struct said *w, char why[static GA
         return r;
 }
 
+/* A machine that speaks as another worker, in a later life of the same boot, has moved: what it was is over,
+ * and it is no copy of itself. */
+static int end_earlier_lives(struct gang *g, const struct said *w, usec_t now) {
+        int r = 0;
+
+        if (json_integer_value(json_object_get(g->machines, w->machine)) == 0)
+                return 0;
+        for (size_t i = 0; i < g->n_slices; i++)
+                for (unsigned k = 0; r >= 0 && k < g->slices[i]->n_slots; k++) {
+                        const struct slot *s = slot_at(g->slices[i], k);
+
+                        if (s->live && s->machine && streq(json_string_value(s->machine), w->machine) &&
+                            streq(json_string_value(s->host), w->host) && (w->proved || !s->proved) &&
+                            !(k == w->worker && streq(g->slices[i]->name, w->slice)) &&
+                            is_older_life(json_string_value(s->incarnation), w->incarnation))
+                                r = gang_gone(g, g->slices[i]->name, k, json_string_value(s->incarnation),
+                                              false, "its host is another worker now", now);
+                }
+        return r;
+}
+
 /* Before anything is kept of who is new in a worker id. */
 static int may_join(struct gang *g, const struct said *w, char why[static GANG_WHY_MAX]) {
         const struct slice *s = slice_find(g, w->slice);
@@ -314,7 +335,9 @@ static int take_member(struct gang *g, struct gang_fingerprint *fingerprint, str
         char text[160];
         int r;
 
-        r = may_join(g, w, why);
+        r = end_earlier_lives(g, w, now);
+        if (r >= 0)
+                r = may_join(g, w, why);
         if (r >= 0)
                 r = slice_make(g, w->slice, &s, why);
         if (r >= 0)
