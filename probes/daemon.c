@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemons of this host: whether each runs, answers and hears, and what it says that it cannot do. */
 #include "daemon_states.h"
+#include "memory.h"
 #include "words.h"
 
-/* So many restarts by systemd are no accident; one that has run for so long since then has recovered. */
-#define LOOP_RESTARTS 3
+/* One that has run for so long has recovered. */
 #define SETTLED (60 * USEC_PER_SEC)
+/* Systemd counts restarts since a person started it, but not when they were: one that lived for less on
+ * average restarts again and again. */
+#define LOOP_LIFE (600 * USEC_PER_SEC)
+#define LOOP_RESTARTS 3
+
+#define TASKS_LEAST 4096
 
 static const struct {
         const char *name, *without;
@@ -22,10 +28,11 @@ static bool is_up(const struct daemon_state *d) {
         return streq(d->active, "active") || streq(d->active, "reloading");
 }
 
-static bool loops(const struct daemon_state *d) {
+/* since: it was not started before. */
+static bool loops(const struct daemon_state *d, usec_t since) {
         if (is_up(d))
-                return d->restarts >= LOOP_RESTARTS && d->up < SETTLED;
-        return streq(d->active, "activating") && d->restarts > 0;
+                return d->restarts >= LOOP_RESTARTS && d->up < SETTLED && since / d->restarts < LOOP_LIFE;
+        return startswith(d->sub, "auto-restart") && d->restarts > 0 && d->lived < SETTLED;
 }
 
 static bool is_frozen(const struct daemon_state *d) {
@@ -57,9 +64,9 @@ static void judge_answer(const char *without, const struct daemon_state *d, stru
                                                            : "not reachable");
 }
 
-static void judge_daemon(enum daemon_id i, const struct daemon_state *d, struct finding *f) {
+static void judge_daemon(enum daemon_id i, const struct daemon_state *d, usec_t since, struct finding *f) {
         const char *without = daemons[i].without;
-        char restarts[16];
+        char restarts[16], seconds[24];
 
         (void) snprintf(restarts, sizeof(restarts), "%u", d->restarts);
         finding_set(f->found, "%s", d->active);
@@ -69,7 +76,7 @@ static void judge_daemon(enum daemon_id i, const struct daemon_state *d, struct 
                 judge_answer(without, d, f);
         else if (streq(d->load, "masked"))
                 check_say(f, WORDS_DAEMON_OFF, d->load);
-        else if (loops(d)) {
+        else if (loops(d, since)) {
                 finding_set(f->found, "%s, last end: %s", d->sub, d->result);
                 check_say(f, WORDS_DAEMON_LOOPS, without, restarts);
         } else if (is_up(d) || is_frozen(d) || streq(d->sub, "stop-watchdog"))
@@ -81,10 +88,42 @@ static void judge_daemon(enum daemon_id i, const struct daemon_state *d, struct 
                 check_say(f, WORDS_DAEMON_OFF, d->enabled);
         else
                 check_say(f, WORDS_DAEMON_AWAY, without);
+        if (f->verdict != VERDICT_OK || !is_up(d) || d->restarts == 0 || d->up >= SETTLED)
+                return;
+        (void) snprintf(seconds, sizeof(seconds), "%" PRIu64, d->up / USEC_PER_SEC);
+        check_say(f, WORDS_DAEMON_RESTARTED, seconds, restarts);
+}
+
+/* Memory: that of the host, 0: not known. */
+static bool is_low(const struct run_limit *l, uint64_t memory) {
+        if (streq(l->property, "MemoryMax"))
+                return l->value < memory / 2;
+        return l->value < (strstr(l->property, "CPU") ? UINT64_MAX : TASKS_LEAST);
+}
+
+/* daemon.slice: what systemd holds back from all runs, which are services in tpu-run.slice. */
+static void judge_limits(const struct host *h, const struct daemon_states *d, struct sink *s) {
+        uint64_t memory = memory_total(h);
+        size_t low = 0;
+
+        for (size_t i = 0; i < d->n_limits; i++) {
+                const struct run_limit *l = &d->limits[i];
+                bool quota = startswith(l->property, "CPUQuota");
+                char set[64];
+
+                if (!is_low(l, memory))
+                        continue;
+                low++;
+                (void) snprintf(set, sizeof(set), "%s=%s", quota ? "CPUQuota" : l->property,
+                                quota ? "" : streq(l->property, "DefaultTasksMax") ? "15%%" : "infinity");
+                probe_tell(s, l->unit ? WORDS_RUN_LIMITS_SLICE : WORDS_RUN_LIMITS_DEFAULT,
+                           l->unit ? l->unit : l->property, set, "%s=%" PRIu64, l->property, l->value);
+        }
+        if (low == 0 && d->n_limits > 0)
+                probe_tell(s, WORDS_RUN_LIMITS, NULL, NULL, "none that a run meets");
 }
 
 int probe_daemon(const struct host *h, const struct probe_context *c, struct sink *s) {
-        (void) h;
         if (!c->daemons)
                 probe_tell(s, WORDS_DAEMON_UNSURE, daemons[DAEMON_HOSTD].name, "nobody was asked", "%s", "");
         for (enum daemon_id i = 0; c->daemons && c->daemons->systemd && i < _DAEMON_MAX; i++) {
@@ -94,11 +133,13 @@ int probe_daemon(const struct host *h, const struct probe_context *c, struct sin
                 if (streq(d->load, "not-found"))
                         continue; /* the package is not here, tpuctl alone */
                 check_begin(&f, WORDS_DAEMON, daemons[i].name);
-                judge_daemon(i, d, &f);
+                judge_daemon(i, d, c->daemons->since_boot, &f);
                 s->finding(s, &f);
                 for (size_t k = 0; k < d->n_says; k++)
                         if (startswith(d->says[k].check, "daemon."))
                                 s->finding(s, &d->says[k]);
         }
+        if (c->daemons && c->daemons->systemd)
+                judge_limits(h, c->daemons, s);
         return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernel leaves to the processes of a run: open files, ports, CPUs, TCP as a whole. */
+/* What the kernel leaves to the processes of a run: open files, tasks, ports, CPUs, TCP as a whole. */
 #include "device_owners.h"
 #include "paths.h"
 #include "words.h"
@@ -112,6 +112,14 @@ static void judge_tcp(const struct host *h, struct sink *s) {
                 probe_tell(s, WORDS_TCP_WHOLE, NULL, NULL, "as the kernel sets it");
 }
 
+/* vm.overcommit_memory, which hardening guides set. */
+static void judge_overcommit(const struct host *h, struct sink *s) {
+        uint64_t mode;
+
+        if (host_read_u64(h, "/proc/sys/vm/overcommit_memory", &mode) == 0 && mode == 2)
+                probe_tell(s, WORDS_MEMORY_REFUSED, "vm.overcommit_memory", NULL, "2");
+}
+
 static void judge_files(const struct host *h, struct sink *s) {
         uint64_t most;
         int r = host_read_u64(h, "/proc/sys/fs/nr_open", &most);
@@ -124,9 +132,66 @@ static void judge_files(const struct host *h, struct sink *s) {
                 probe_tell(s, WORDS_NOFILE, NULL, NULL, "%d in a run", RUN_NOFILE);
 }
 
+#define TASKS_LEAST 4096 /* check_words.def says it, too */
+
+/* Of this host, where it is a container: else there are no such files. */
+static const char *const own_groups[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/pids" };
+
+static bool judge_group_tasks(const struct host *h, struct sink *s) {
+        bool good = true;
+
+        for (size_t i = 0; i < ELEMENTSOF(own_groups); i++) {
+                char most[64], now[64];
+                uint64_t max, n;
+
+                (void) snprintf(most, sizeof(most), "%s/pids.max", own_groups[i]);
+                (void) snprintf(now, sizeof(now), "%s/pids.current", own_groups[i]);
+                if (host_read_u64(h, most, &max) < 0 || host_read_u64(h, now, &n) < 0 ||
+                    max >= n + TASKS_LEAST) /* "max" is no number */
+                        continue;
+                probe_tell(s, WORDS_TASKS_FEW_HERE, most, NULL, "%" PRIu64 " of %" PRIu64 " there", n, max);
+                good = false;
+        }
+        return good;
+}
+
+/* "0.00 0.01 0.05 2/345 678": there are 345 processes and threads. */
+static void judge_tasks(const struct host *h, struct sink *s) {
+        static const struct {
+                const char *path, *name, *usual;
+        } limits[] = {
+                { "/proc/sys/kernel/pid_max", "kernel.pid_max", "4194304" },
+                { "/proc/sys/kernel/threads-max", "kernel.threads-max", "4194304" },
+        };
+        char text[128];
+        uint64_t max[ELEMENTSOF(limits)], n = 0;
+        bool good = judge_group_tasks(h, s);
+        int r = host_read(h, "/proc/loadavg", text, sizeof(text), NULL);
+
+        if (r == 0 && sscanf(text, "%*s %*s %*s %*u/%" SCNu64, &n) != 1)
+                r = -EBADMSG;
+        if (r < 0)
+                probe_tell(s, WORDS_TASKS_UNREADABLE, "/proc/loadavg", strerror(-r), "%s", "");
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(limits); i++) {
+                r = host_read_u64(h, limits[i].path, &max[i]);
+                if (r < 0)
+                        probe_tell(s, WORDS_TASKS_UNREADABLE, limits[i].path, strerror(-r), "%s", "");
+                else if (max[i] < n + TASKS_LEAST) {
+                        probe_tell(s, WORDS_TASKS_FEW, limits[i].name, limits[i].usual,
+                                   "%" PRIu64 " of %" PRIu64 " there", n, max[i]);
+                        good = false;
+                }
+        }
+        if (r == 0 && good)
+                probe_tell(s, WORDS_TASKS, NULL, NULL, "room for %" PRIu64,
+                           MIN(max[0], max[1]) - MIN(n, MIN(max[0], max[1])));
+}
+
 int probe_limits(const struct host *h, const struct probe_context *c, struct sink *s) {
         (void) c;
         judge_files(h, s);
+        judge_tasks(h, s);
+        judge_overcommit(h, s);
         judge_ports(h, s);
         judge_cpus(h, s);
         judge_tcp(h, s);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory: how much is left. Its numbers are the metrics room's (probes/metrics/host_metrics.h). */
+#include "memory.h"
 #include "words.h"
 
 #define PATH "/proc/meminfo"
@@ -29,6 +30,15 @@ static int meminfo_bytes(const char *text, const char *key, uint64_t *ret) {
                 return 0;
         }
         return -ENODATA;
+}
+
+uint64_t memory_total(const struct host *h) {
+        char text[MEMINFO_MAX];
+        uint64_t total = 0;
+
+        if (host_read(h, PATH, text, sizeof(text), NULL) < 0 || meminfo_bytes(text, "MemTotal", &total) < 0)
+                return 0;
+        return total;
 }
 
 static void format_gib(char *buf, size_t size, uint64_t bytes) {

@@ -173,11 +173,24 @@ static void look_at_ports(const struct host *h, const struct link_table *t, stru
         address_table_clear(&addresses);
 }
 
+/* An address that is not there cannot be bound. */
+static bool has_localhost(void) {
+        const struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+        _cleanup_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+        return fd < 0 || bind(fd, (const struct sockaddr *) &a, sizeof(a)) == 0 || errno != EADDRNOTAVAIL;
+}
+
 /* lo carries what the programs of this host say to each other. */
-static void look_at_loopback(const struct link_table *t, struct sink *s) {
-        for (size_t i = 0; i < t->n; i++)
-                if (t->links[i].arp_type == ARPHRD_LOOPBACK && !t->links[i].up)
-                        probe_tell(s, WORDS_LOOPBACK_DOWN, t->links[i].name, NULL, "down");
+static void look_at_loopback(const struct host *h, const struct link_table *t, struct sink *s) {
+        for (size_t i = 0; i < t->n; i++) {
+                const struct link *l = &t->links[i];
+
+                if (l->arp_type == ARPHRD_LOOPBACK && !l->up)
+                        probe_tell(s, WORDS_LOOPBACK_DOWN, l->name, NULL, "down");
+                else if (l->arp_type == ARPHRD_LOOPBACK && h->real_root && !has_localhost())
+                        probe_tell(s, WORDS_LOOPBACK_BARE, l->name, NULL, "no address");
+        }
 }
 
 /* nic.qdisc, where the kernel tells. */
@@ -247,7 +260,7 @@ int probe_nic(const struct host *h, const struct probe_context *c, struct sink *
                         look_at(h, c, &t->links[i], s);
                         found++;
                 }
-        look_at_loopback(t, s);
+        look_at_loopback(h, t, s);
         look_at_ports(h, t, s);
         look_at_qdiscs(h, c, t, s);
         look_at_gateways(h, c, t, s);

@@ -104,7 +104,7 @@ static int manager_environment_visit(const struct host *h,
 /*
  * Proxy variables that every run would inherit: gRPC obeys them, and a distributed start then hangs (JAX
  * warns of it at jax.distributed.initialize()). A proxy's address may hold a password: no value is ever
- * reported.
+ * reported. And variables that every run would inherit and then leave the TPUs alone.
  */
 
 #define ENVIRONMENT_MAX (64 * 1024)
@@ -113,7 +113,21 @@ static int manager_environment_visit(const struct host *h,
 struct seen {
         char names[128]; /* comma list */
         bool any;
+        char platform[32]; /* a variable that keeps a run from the TPUs; empty: none */
 };
+
+/* "JAX_PLATFORMS=cpu", in quotes perhaps. */
+static bool leads_from_tpus(const char *assignment) {
+        static const char *const names[] = { "JAX_PLATFORMS=", "JAX_PLATFORM_NAME=", "PJRT_DEVICE=" };
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                if (startswith(assignment, names[i])) {
+                        const char *value = assignment + strlen(names[i]);
+
+                        return value[strspn(value, "\"' \t")] && !strcasestr(value, "tpu");
+                }
+        return false;
+}
 
 /* "https_proxy", "HTTP_PROXY", "all_proxy"; not no_proxy, which takes hosts out. */
 static void look_at(const char *assignment, void *userdata) {
@@ -121,6 +135,8 @@ static void look_at(const char *assignment, void *userdata) {
         size_t n = strcspn(assignment, "="), used = strlen(v->names);
         const char *value = assignment + n + (assignment[n] == '=');
 
+        if (leads_from_tpus(assignment))
+                (void) snprintf(v->platform, sizeof(v->platform), "%.*s", (int) n, assignment);
         if (n < 6 || n > 32 || strspn(assignment, NAME_CHARACTERS) < n ||
             strncasecmp(assignment + n - 6, "_proxy", 6) != 0 ||
             (n == 8 && strncasecmp(assignment, "no", 2) == 0) || !value[0] || streq(value, "\"\""))
@@ -155,6 +171,8 @@ static void check_file(const struct host *h, struct sink *s) {
         }
         probe_tell(s, v.any ? WORDS_PROXY_IN_FILE : WORDS_PROXY_NONE, path, NULL, "%s",
                    v.any ? v.names : "none");
+        if (v.platform[0])
+                probe_tell(s, WORDS_PLATFORM_IN_FILE, path, v.platform, "%s", v.platform);
 }
 
 static void check_manager(const struct host *h, struct sink *s) {
@@ -168,6 +186,8 @@ static void check_manager(const struct host *h, struct sink *s) {
         else
                 probe_tell(s, v.any ? WORDS_PROXY_IN_MANAGER : WORDS_PROXY_NONE, "systemd", v.names, "%s",
                            v.any ? v.names : "none");
+        if (v.platform[0])
+                probe_tell(s, WORDS_PLATFORM_IN_MANAGER, "systemd", v.platform, "%s", v.platform);
 }
 
 int probe_proxy(const struct host *h, const struct probe_context *c, struct sink *s) {

@@ -21,6 +21,7 @@ struct daemon_state {
         char sub[24], result[24], enabled[16];
         uint32_t restarts, pid;     /* pid 0: none */
         usec_t up;                  /* since its process was started; 0: not known */
+        usec_t lived;               /* of one that has ended: how long it ran; 0: not known, or it runs */
         char process;               /* as in /proc/PID/stat; 0: not known */
         bool asked;
         int answer;                 /* when asked: 0; -errno, -ENOENT and -ECONNREFUSED of its socket */
@@ -28,7 +29,17 @@ struct daemon_state {
         size_t n_says;
 };
 
+/* What systemd lets all runs together have, or, without a unit, each service. UINT64_MAX: no limit. */
+struct run_limit {
+        const char *unit, *property; /* static; unit NULL: the manager's */
+        uint64_t value;
+};
+#define RUN_LIMITS_MAX 8
+
 struct daemon_states {
         bool systemd; /* it is the first process here: else nothing below is filled in */
+        usec_t since_boot; /* when they were asked */
+        struct run_limit limits[RUN_LIMITS_MAX];
+        size_t n_limits; /* those that systemd says */
         struct daemon_state of[_DAEMON_MAX];
 };

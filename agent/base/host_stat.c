@@ -167,6 +167,21 @@ static bool mount_unescape(const char *from, size_t len, char *to, size_t size) 
         return n > 0;
 }
 
+/* Whether a list like "rw,noatime" has an option; it ends at a blank. */
+static bool has_option(const char *list, const char *option) {
+        size_t len = strlen(option);
+
+        for (;; list++) {
+                size_t n = strcspn(list, ", \n");
+
+                if (n == len && strncmp(list, option, len) == 0)
+                        return true;
+                list += n;
+                if (*list != ',')
+                        return false;
+        }
+}
+
 /* "36 35 98:0 /root-of-it /mnt rw,noatime shared:1 - ext4 /dev/sda1 rw" */
 bool mountinfo_parse(const char *line, struct mount_entry *ret) {
         const char *separator = strstr(line, " - ");
@@ -181,12 +196,17 @@ bool mountinfo_parse(const char *line, struct mount_entry *ret) {
         if (!mount_unescape(line + at, strcspn(line + at, " "), m.point, sizeof(m.point)) ||
             m.point[0] != '/')
                 return false;
+        line += (size_t) at + strcspn(line + at, " ");
+        m.mounted_read_only = has_option(line + 1, "ro");
+        m.no_programs = has_option(line + 1, "noexec");
         separator += strlen(" - ");
         n = strcspn(separator, " \n");
         if (n == 0 || n >= sizeof(m.type))
                 return false;
         memcpy(m.type, separator, n);
         (void) sscanf(separator + n, " %63s", m.source); /* some have none */
+        line = strchr(separator + n, ' ') ? strrchr(separator, ' ') : NULL;
+        m.read_only = line && has_option(line + 1, "ro");
         m.device = makedev(major, minor);
         *ret = m;
         return true;

@@ -45,6 +45,8 @@ int host_clock(const struct host *h, struct host_clock *ret);
 
 struct mount_entry {
         char point[256], type[32], source[64]; /* a longer source is cut */
+        bool read_only, mounted_read_only;     /* the file system, for all its mounts; this mount alone */
+        bool no_programs;                      /* noexec */
         dev_t device;                          /* a number of its own with btrfs, whatever disk it lies on */
 };
 

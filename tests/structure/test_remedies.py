@@ -16,8 +16,11 @@ LIST = SOURCE / "agent/model/check_words.def"
 VERBS = set(re.findall(r"^VERB\((\w+)", (SOURCE / "agent/ctl/terminal/verbs.def").read_text(), re.MULTILINE))
 OURS = {"tpuctl", "tpu-netcfg", "tpu-hostd"}
 # Of Debian's base system and what our packages need; the rest is the cloud's, the kernel's and Python's own.
-OTHERS = set("""apt-get chmod chronyc curl dmesg df du echo ethtool find fuser gcloud getent grep head ip journalctl kill ls lspci mount nft openssl
-                ping pip ps rm sed sort ss sudo sudoedit sysctl systemctl systemd-machine-id-setup systemd-tmpfiles tail taskset tc tee timedatectl timeout udevadm update-grub""".split())
+OTHERS = set("""apt-get chmod chronyc curl df dmesg du echo ethtool find fuser gcloud getent grep head
+                hostname ip journalctl kill ls lspci mkdir mknod mount nft openssl ping pip
+                printf ps rm sed sort ss sudo sudoedit sysctl systemctl
+                systemd-machine-id-setup systemd-tmpfiles tail taskset tc tee timedatectl
+                timeout udevadm update-grub""".split())
 SAMPLE = "x1"
 
 

@@ -13,6 +13,7 @@ static void judge(const struct daemon_state *netcfg, bool systemd, struct collec
         const struct probe_context c = { .daemons = &all };
 
         all.systemd = systemd;
+        all.since_boot = 1200 * USEC_PER_SEC;
         for (enum daemon_id i = 0; i < _DAEMON_MAX; i++)
                 all.of[i] = good;
         all.of[DAEMON_NETCFG] = *netcfg;
@@ -30,7 +31,7 @@ static void nothing_to_say(void) {
 }
 
 static void states(void) {
-        struct daemon_state s[12];
+        struct daemon_state s[14];
         static const struct {
                 enum verdict verdict;
                 const char *found, *reason;
@@ -47,6 +48,8 @@ static void states(void) {
                 { VERDICT_WARN, "not reachable", "its socket is gone" },
                 { VERDICT_WARN, "stuck", "watchdog" },
                 { VERDICT_WARN, "not reachable", "drift" },
+                { VERDICT_WARN, "activating", "drift" },
+                { VERDICT_OK, "running", "started 5 s ago; restarts since a person started it last: 1" },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(s); i++)
@@ -60,6 +63,7 @@ static void states(void) {
         SET(4, active, "activating");
         SET(4, sub, "auto-restart");
         s[4].restarts = 2;
+        s[4].lived = USEC_PER_SEC;
         SET(5, result, "signal");
         s[5].restarts = 3;
         s[5].up = 5 * USEC_PER_SEC;
@@ -71,6 +75,10 @@ static void states(void) {
         SET(10, sub, "stop-watchdog");
         s[11].error = -ECONNREFUSED; /* no bus */
         s[11].answer = -ENOENT;
+        s[12] = s[4];
+        s[12].lived = 3600 * USEC_PER_SEC; /* once again after a long time */
+        s[13].restarts = 1;
+        s[13].up = 5 * USEC_PER_SEC;
         for (size_t i = 0; i < ELEMENTSOF(s); i++) {
                 _cleanup_collected_ struct collected got;
                 const struct finding *f;
@@ -100,6 +108,44 @@ static void says(void) {
         ASSERT_EQ(find(&got, "daemon.events", "tpu-netcfg")->verdict, VERDICT_WARN);
 }
 
+/* What systemd lets all runs have, and each service. */
+static void limits_of_runs(void) {
+        static const struct {
+                struct run_limit limit;
+                const char *subject, *found, *remedy;
+        } cases[] = {
+                { { "tpu-run.slice", "TasksMax", 20 }, "tpu-run.slice", "TasksMax=20",
+                  "sudo systemctl set-property tpu-run.slice TasksMax=infinity" },
+                { { "tpu-run.slice", "TasksMax", UINT64_MAX }, "", "none that a run meets", "" },
+                { { "tpu.slice", "CPUQuotaPerSecUSec", 2000000 }, "tpu.slice", "CPUQuotaPerSecUSec=2000000",
+                  "set-property tpu.slice CPUQuota=" },
+                { { "tpu.slice", "MemoryMax", 1 << 30 }, "tpu.slice", "MemoryMax=1073741824",
+                  "MemoryMax=infinity" },
+                { { "tpu.slice", "MemoryMax", (uint64_t) 700 << 30 }, "", "none that a run meets", "" },
+                { { NULL, "DefaultTasksMax", 100 }, "DefaultTasksMax", "DefaultTasksMax=100",
+                  "printf '[Manager]\\nDefaultTasksMax=15%%\\n' | sudo tee "
+                  "/etc/systemd/system.conf.d/zz-DefaultTasksMax.conf; sudo systemctl daemon-reexec" },
+                { { NULL, "DefaultLimitNPROC", 100 }, "DefaultLimitNPROC", "DefaultLimitNPROC=100",
+                  "DefaultLimitNPROC=infinity" },
+        };
+        static struct daemon_states all = { .systemd = true, .n_limits = 1 };
+        const struct probe_context c = { .daemons = &all };
+
+        for (enum daemon_id i = 0; i < _DAEMON_MAX; i++)
+                all.of[i] = good;
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_collected_ struct collected got;
+                const struct finding *f;
+
+                all.limits[0] = cases[i].limit;
+                ASSERT_OK(probe(GOOD, "daemon", &c, &got));
+                f = find(&got, "daemon.slice", cases[i].subject);
+                ASSERT_EQ(f->verdict, cases[i].remedy[0] ? VERDICT_WARN : VERDICT_OK);
+                ASSERT_STREQ(f->found, cases[i].found);
+                ASSERT_HAS(f->remedy, cases[i].remedy);
+        }
+}
+
 static void not_installed(void) {
         _cleanup_collected_ struct collected got;
         struct daemon_state s = { .load = "not-found", .active = "inactive" };
@@ -108,4 +154,4 @@ static void not_installed(void) {
         ASSERT_EQ(got.findings.n, _DAEMON_MAX - 1);
 }
 
-TEST_MAIN(nothing_to_say, states, says, not_installed)
+TEST_MAIN(nothing_to_say, states, says, limits_of_runs, not_installed)

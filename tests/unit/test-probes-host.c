@@ -134,7 +134,7 @@ static void disk_shared(void) {
         _cleanup_collected_ struct collected got;
 
         ASSERT_OK(probe(GOOD, "disk", &nothing, &got));
-        ASSERT_EQ(got.findings.n, 2);
+        ASSERT_EQ(got.findings.n, 3); /* and where a run writes */
         ASSERT_HAS(got.samples, "system.filesystem.limit{system.filesystem.mountpoint=/} 107374182400\n");
         ASSERT_HAS(got.samples,
                    "system.filesystem.usage{system.filesystem.mountpoint=/,system.filesystem.state=used} "
@@ -159,12 +159,117 @@ static void disk_others(void) {
                                           "/mnt/a\\040b 1 1 1 1 1\n/mnt/a b 2065 2000 100 10 5\n"
                                           "/home 99 5 5 5 5\n");
         ASSERT_OK(probe(s.path, "disk", &nothing, &got));
-        ASSERT_EQ(got.findings.n, 2); /* of "/" alone */
+        ASSERT_EQ(got.findings.n, 3); /* of "/" alone, and where a run writes */
         ASSERT_HAS(got.samples, "{system.filesystem.mountpoint=/,system.filesystem.state=used} 300\n");
         ASSERT_HAS(got.samples, "{system.filesystem.mountpoint=/,system.filesystem.state=free} 600\n");
         ASSERT_HAS(got.samples, "{system.filesystem.mountpoint=/,system.filesystem.state=reserved} 100\n");
         ASSERT_TRUE(!strstr(got.samples, "/nfs") && !strstr(got.samples, "/home") &&
                     !strstr(got.samples, "/var/x"));
+}
+
+/* Where a run writes: what is mounted there, in a sandbox, too, and who may write. */
+static void places(void) {
+#define ROOT "25 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+#define SANDBOX "25 1 8:1 / / ro - ext4 /dev/sda1 rw\n"
+#define STAT "/tmp d 1777 0 0\n/var/tmp d 1777 0 0\n/dev/null c 0666 0 0\n"
+        static const struct {
+                const char *mounts, *stat, *subject, *found, *remedy;
+                enum verdict verdict;
+        } cases[] = {
+                { ROOT, STAT, "", "can be written", "", VERDICT_OK },
+                { "25 1 8:1 / / ro - ext4 /dev/sda1 ro,errors=remount-ro\n", STAT, "/", "read-only",
+                  "remount,rw /", VERDICT_FAIL },
+                { SANDBOX "26 25 0:9 / /tmp ro - tmpfs tmpfs ro,size=1k\n", STAT, "/tmp", "read-only",
+                  "sudo mount -o remount,rw /tmp", VERDICT_FAIL },
+                { ROOT "26 25 0:9 / /tmp ro - tmpfs tmpfs rw\n", STAT, "/tmp", "read-only", "",
+                  VERDICT_FAIL },
+                { SANDBOX "26 25 0:9 / /tmp ro - tmpfs tmpfs rw\n", STAT, "", "can be written", "",
+                  VERDICT_OK },
+                { SANDBOX "26 25 0:9 / /dev/shm ro - tmpfs tmpfs ro\n", STAT, "/dev/shm", "read-only", "",
+                  VERDICT_FAIL },
+                { ROOT "26 25 0:9 / /tmp ro - tmpfs a ro\n27 25 0:8 / /tmp rw - tmpfs b rw\n", STAT, "",
+                  "can be written", "", VERDICT_OK },
+                { ROOT "26 25 0:9 / /tmp rw,nosuid,noexec - tmpfs tmpfs rw\n", STAT, "/tmp", "noexec",
+                  "sudo mount -o remount,exec /tmp", VERDICT_WARN },
+                { ROOT "26 25 0:9 / /dev/shm rw,noexec - tmpfs tmpfs rw\n", STAT, "", "can be written", "",
+                  VERDICT_OK },
+                { ROOT, "/tmp d 0755 0 0\n", "/tmp", "mode 0755", "sudo chmod 1777 /tmp", VERDICT_FAIL },
+                { ROOT, "/dev/null c 0600 0 0\n", "/dev/null", "mode 0600", "sudo chmod 0666 /dev/null",
+                  VERDICT_FAIL },
+                { ROOT, "/dev/null - 0644 0 0\n", "/dev/null", "no device", "mknod -m 0666 /dev/null c 1 3",
+                  VERDICT_FAIL },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_scratch_ struct scratch s = scratch_new();
+                _cleanup_collected_ struct collected got;
+                const struct finding *f;
+
+                scratch_write(&s, "proc/self/mountinfo", cases[i].mounts);
+                scratch_write(&s, "kernel/stat", cases[i].stat);
+                ASSERT_OK(probe(s.path, "disk", &nothing, &got));
+                f = find(&got, "disk.places", cases[i].subject);
+                ASSERT_EQ(f->verdict, cases[i].verdict);
+                ASSERT_STREQ(f->found, cases[i].found);
+                ASSERT_HAS(f->remedy, cases[i].remedy);
+        }
+}
+
+/* Each line that a daemon does not obey is said once, whoever reads it; with its place and a remedy. */
+static void configuration(void) {
+        static const char said[] =
+                "tpu-hostd: /etc/tpu-hostd/hostd.conf.d/90-x.conf:2: unknown key 'Nosuch' in section "
+                "[Hostd], ignored\n"
+                "tpu-hostd: /etc/tpu-hostd/identity.conf.d/1.conf:3: no number\n"
+                "tpu-launchd: /etc/tpu-hostd/identity.conf.d/1.conf:3: no number\n"
+                "tpu-launchd: /etc/tpu-hostd/authority.conf cannot be read, ignored: Permission denied\n"
+                "tpu-netcfg: /etc/tpu-hostd/netcfg.bak is not read: netcfg.conf and "
+                "netcfg.conf.d/*.conf are\n";
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_collected_ struct collected got, good;
+        const struct finding *f;
+
+        scratch_write(&s, "systemd/config", said);
+        ASSERT_OK(probe(s.path, "config", &nothing, &got));
+        ASSERT_EQ(got.findings.n, 3);
+        f = find(&got, "config", "90-x.conf:2");
+        ASSERT_EQ(f->verdict, VERDICT_WARN);
+        ASSERT_STREQ(f->found, "/etc/tpu-hostd/hostd.conf.d/90-x.conf:2");
+        ASSERT_STREQ(f->reason, "unknown key 'Nosuch' in section [Hostd], ignored");
+        ASSERT_HAS(f->remedy, "sudo sed -i '2s/^/#/' /etc/tpu-hostd/hostd.conf.d/90-x.conf; sudo systemctl "
+                              "restart tpu-hostd");
+        ASSERT_STREQ(find(&got, "config", "1.conf:3")->reason, "no number");
+        ASSERT_HAS(find(&got, "config", "tpu-netcfg")->reason, "netcfg.bak is not read");
+        ASSERT_OK(probe(GOOD, "config", &nothing, &good));
+        ASSERT_EQ(find(&good, "config", "")->verdict, VERDICT_OK);
+}
+
+static void limits_of_tasks(void) {
+        static const struct {
+                const char *load, *pids, *threads, *group, *subject;
+                enum verdict verdict;
+        } cases[] = {
+                { "0 0 0 1/900 7\n", "4194304\n", "50000\n", "max\n", "", VERDICT_OK },
+                { "0 0 0 1/900 7\n", "4995\n", "50000\n", "max\n", "kernel.pid_max", VERDICT_WARN },
+                { "0 0 0 1/900 7\n", "4996\n", "4995\n", "max\n", "kernel.threads-max", VERDICT_WARN },
+                { "0 0 0 1/900 7\n", "4996\n", "4996\n", "4195\n", "/sys/fs/cgroup/pids.max", VERDICT_WARN },
+                { "0 0 0 1/900 7\n", "4996\n", "4996\n", "4196\n", "", VERDICT_OK },
+                { "none\n", "4996\n", "4996\n", "max\n", "/proc/loadavg", VERDICT_UNKNOWN },
+                { "0 0 0 1/900 7\n", "many\n", "4996\n", "max\n", "/proc/sys/kernel/pid_max",
+                  VERDICT_UNKNOWN },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_scratch_ struct scratch s = scratch_new();
+
+                scratch_write(&s, "proc/loadavg", cases[i].load);
+                scratch_write(&s, "proc/sys/kernel/pid_max", cases[i].pids);
+                scratch_write(&s, "proc/sys/kernel/threads-max", cases[i].threads);
+                scratch_write(&s, "sys/fs/cgroup/pids.max", cases[i].group);
+                scratch_write(&s, "sys/fs/cgroup/pids.current", "100\n");
+                ASSERT_EQ(verdict_of(s.path, "limits", &nothing, "limits.tasks", cases[i].subject),
+                          cases[i].verdict);
+        }
 }
 
 static void limits(void) {
@@ -178,6 +283,14 @@ static void limits(void) {
         ASSERT_EQ(verdict_of(s.path, "limits", &nothing, "limits.nofile", ""), VERDICT_WARN);
         scratch_write(&s, "proc/sys/fs/nr_open", "many\n");
         ASSERT_EQ(verdict_of(s.path, "limits", &nothing, "limits.nofile", ""), VERDICT_UNKNOWN);
+}
+
+static void limits_of_memory(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+
+        scratch_write(&s, "proc/sys/vm/overcommit_memory", "2\n");
+        ASSERT_EQ(verdict_of(s.path, "limits", &nothing, "limits.memory", "vm.overcommit_memory"),
+                  VERDICT_WARN);
 }
 
 static void limits_of_ports(void) {
@@ -220,6 +333,29 @@ static void cmdline(void) {
         memset(huge, 'a', sizeof(huge) - 1);
         scratch_write(&s, "proc/cmdline", huge);
         ASSERT_EQ(verdict_of(s.path, "cmdline", &nothing, "cmdline", ""), VERDICT_UNKNOWN);
+}
+
+/* What is inherited and leads away from the TPUs. */
+static void platform(void) {
+        static const struct {
+                const char *file, *manager, *subject, *remedy;
+        } cases[] = {
+                { "export JAX_PLATFORMS=\"cpu\"\n", "", "/etc/environment", "/^(export )?JAX_PLATFORMS=/d" },
+                { "", "PJRT_DEVICE=CPU\n", "systemd", "sudo systemctl unset-environment PJRT_DEVICE" },
+                { "JAX_PLATFORMS=tpu,cpu\nPJRT_DEVICE=\"\"\n", "PJRT_DEVICE=TPU\n", NULL, NULL },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_scratch_ struct scratch s = scratch_new();
+                _cleanup_collected_ struct collected got;
+
+                scratch_write(&s, "etc/environment", cases[i].file);
+                scratch_write(&s, "systemd/environment", cases[i].manager);
+                ASSERT_OK(probe(s.path, "proxy", &nothing, &got));
+                ASSERT_EQ(got.findings.n, cases[i].subject ? 3 : 2);
+                if (cases[i].subject)
+                        ASSERT_HAS(find(&got, "platform", cases[i].subject)->remedy, cases[i].remedy);
+        }
 }
 
 /* A proxy's password is never told. */
@@ -476,7 +612,7 @@ static void fingerprint_huge(void) {
         ASSERT_EQ(find(&got, "fingerprint.wheel", "")->verdict, VERDICT_UNKNOWN);
 }
 
-TEST_MAIN(good, thp,
-          clock_state, disk, disk_shared, disk_others, limits, limits_of_ports, limits_of_cpus,
-          limits_of_tcp, shm, cmdline, proxy, tcmalloc, tpu_logs, lockfile, owners, owners_of_ports,
-          access_to_nodes, machines, fingerprint, fingerprint_huge)
+TEST_MAIN(good, thp, clock_state, disk, disk_shared, disk_others, places, configuration, limits,
+          limits_of_tasks, limits_of_memory, limits_of_ports, limits_of_cpus, limits_of_tcp, shm, cmdline,
+          proxy, platform, tcmalloc, tpu_logs, lockfile, owners, owners_of_ports, access_to_nodes, machines,
+          fingerprint, fingerprint_huge)

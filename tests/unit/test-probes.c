@@ -37,8 +37,8 @@ static void copy_dump(const struct scratch *s, const char *fixture) {
 
 static void table(void) {
         static const char *const names[] = {
-                "tpu", "owners", "lockfile", "nic", "sysctl", "rp_filter", "route", "daemon", "memory",
-                "disk", "clock", "thp",
+                "tpu", "owners", "lockfile", "nic", "sysctl", "rp_filter", "route", "names",
+                "daemon", "config", "memory", "disk", "clock", "thp",
                 "limits", "cmdline", "proxy", "tpu_logs", "tcmalloc", "fingerprint",
         }; /* in the order of probes.def */
 
@@ -70,6 +70,43 @@ static void empty_machine(void) {
                                 ASSERT_TRUE(c.findings.items[j].reason[0] != '\0');
                         }
                 }
+}
+
+/* Of what its own name leads to, the first answer counts. */
+static void own_name(void) {
+        static const struct {
+                const char *leads_to, *found, *reason, *remedy;
+                enum verdict verdict;
+        } cases[] = {
+                { "10.128.0.5\n", "10.128.0.5", "", "", VERDICT_OK },
+                { "10.129.0.6\n", "10.129.0.6", "", "", VERDICT_OK },
+                { "127.0.1.1\n", "127.0.1.1", "loopback", "$a 10.128.0.5 t1v-n-0a1b2c3d-w-0", VERDICT_WARN },
+                { "::1\n", "::1", "loopback", "sed -Ei 's/(\\s)t1v-n-0a1b2c3d-w-0(\\s|$)/", VERDICT_WARN },
+                { "10.128.0.6\n", "10.128.0.6", "not its own", "$a 10.128.0.5", VERDICT_WARN },
+                { "\n", "Name or service not known", "knows this host's own name",
+                  "sudo sed -i '$a 10.128.0.5 t1v-n-0a1b2c3d-w-0'", VERDICT_WARN },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_scratch_ struct scratch s = scratch_new();
+                _cleanup_collected_ struct collected got, local;
+                const struct finding *f;
+
+                copy_dump(&s, GOOD "/netlink/links");
+                copy_to(&s, GOOD "/netlink/addresses", "netlink/addresses");
+                scratch_write(&s, "proc/sys/kernel/hostname", "t1v-n-0a1b2c3d-w-0\n");
+                scratch_write(&s, "kernel/own-name", cases[i].leads_to);
+                ASSERT_OK(probe(s.path, "names", &(struct probe_context) { 0 }, &got));
+                f = find(&got, "names", "t1v-n-0a1b2c3d-w-0");
+                ASSERT_EQ(f->verdict, cases[i].verdict);
+                ASSERT_STREQ(f->found, cases[i].found);
+                ASSERT_HAS(f->reason, cases[i].reason);
+                ASSERT_HAS(f->remedy, cases[i].remedy);
+                scratch_write(&s, "proc/sys/kernel/hostname", "localhost\n");
+                scratch_write(&s, "kernel/own-name", "127.0.0.1\n");
+                ASSERT_OK(probe(s.path, "names", &(struct probe_context) { 0 }, &local));
+                ASSERT_HAS(find(&local, "names", "localhost")->remedy, "sudo hostname -F /etc/hostname");
+        }
 }
 
 static void nic_good(void) {
@@ -351,6 +388,6 @@ static void tpu_huge(void) {
         ASSERT_EQ(find(&got, "tpu", "")->verdict, VERDICT_UNKNOWN);
 }
 
-TEST_MAIN(table, empty_machine, nic_good, nic_drift, nic_garbage, nic_settings_good,
+TEST_MAIN(table, empty_machine, own_name, nic_good, nic_drift, nic_garbage, nic_settings_good,
           nic_settings_bad, sysctls,
           memory_sizes, memory_odd, tpu_good, tpu_counts, tpu_generations, tpu_strange, tpu_huge)

@@ -48,7 +48,7 @@ static usec_t monotonic_now(void) {
 static int read_unit(sd_bus *bus, const char *unit, struct daemon_state *d) {
         static const char service[] = SYSTEMD ".Service";
         _cleanup_free_ char *path = NULL;
-        uint64_t started = 0;
+        uint64_t started = 0, ended = 0;
         usec_t now = monotonic_now();
         int r = sd_bus_path_encode("/org/freedesktop/systemd1/unit", unit, &path);
 
@@ -71,8 +71,36 @@ static int read_unit(sd_bus *bus, const char *unit, struct daemon_state *d) {
         if (r >= 0)
                 r = sd_bus_get_property_trivial(bus, SYSTEMD, path, service,
                                                 "ExecMainStartTimestampMonotonic", NULL, 't', &started);
+        if (r >= 0)
+                r = sd_bus_get_property_trivial(bus, SYSTEMD, path, service,
+                                                "ExecMainExitTimestampMonotonic", NULL, 't', &ended);
         d->up = started > 0 && now > started ? now - started : 0;
+        d->lived = started > 0 && ended > started ? ended - started : 0;
         return r;
+}
+
+/* One that this version of systemd does not have is left out. */
+static void read_limits(sd_bus *bus, struct daemon_states *s) {
+        static const struct run_limit limits[] = {
+                { "tpu.slice", "TasksMax", 0 },      { "tpu-run.slice", "TasksMax", 0 },
+                { "tpu.slice", "MemoryMax", 0 },     { "tpu-run.slice", "MemoryMax", 0 },
+                { "tpu.slice", "CPUQuotaPerSecUSec", 0 }, { "tpu-run.slice", "CPUQuotaPerSecUSec", 0 },
+                { NULL, "DefaultTasksMax", 0 },      { NULL, "DefaultLimitNPROC", 0 },
+        };
+
+        _Static_assert(ELEMENTSOF(limits) <= RUN_LIMITS_MAX, "each has room");
+        for (size_t i = 0; i < ELEMENTSOF(limits); i++) {
+                struct run_limit *l = &s->limits[s->n_limits];
+                _cleanup_free_ char *path = NULL;
+
+                *l = limits[i];
+                if (l->unit && sd_bus_path_encode("/org/freedesktop/systemd1/unit", l->unit, &path) < 0)
+                        continue;
+                s->n_limits += sd_bus_get_property_trivial(bus, SYSTEMD,
+                                                           path ? path : "/org/freedesktop/systemd1",
+                                                           l->unit ? SYSTEMD ".Slice" : SYSTEMD ".Manager",
+                                                           l->property, NULL, 't', &l->value) >= 0;
+        }
 }
 
 static int connect_bus(sd_bus **ret) {
@@ -90,6 +118,8 @@ static void ask_systemd(struct daemon_states *s) {
                         r = read_unit(bus, daemons[i].unit, &s->of[i]);
                 s->of[i].error = MIN(r, 0);
         }
+        if (r >= 0)
+                read_limits(bus, s);
 }
 
 /* --- The kernel ---------------------------------------------------------------------------------------- */
@@ -195,7 +225,7 @@ static void ask_all(const struct host *h, struct daemon_states *s) {
 void ask_daemons(const struct host *h, struct daemon_states *ret) {
         _cleanup_close_ int fd = h->real_root ? host_open_file(h, "/run/systemd/system", O_PATH) : -1;
 
-        *ret = (struct daemon_states){ .systemd = fd >= 0 };
+        *ret = (struct daemon_states){ .systemd = fd >= 0, .since_boot = host_now(h) };
         if (!ret->systemd)
                 return;
         ask_systemd(ret);
