@@ -9,6 +9,7 @@
 #include "daemon.h"
 #include "daemon_status.h"
 #include "frame.h"
+#include "gateway.h"
 #include "handover.h"
 #include "local.pb-c.h"
 #include "log.h"
@@ -77,11 +78,23 @@ static int send_report(struct frame_peer *p, struct netcfg *n) {
 /* What this daemon is, beside what it found of the host. */
 static int send_status(struct frame_peer *p, const struct daemon *d) {
         const char *deaf = net_watch_deaf(d->watch);
-        struct finding f;
+        const struct netcfg *n = d->n;
+        struct finding f[2];
 
-        check_tell(&f, deaf[0] ? WORDS_DAEMON_DEAF : WORDS_DAEMON_HEARS, "tpu-netcfg", deaf);
-        finding_set(f.found, "%s", deaf[0] ? "not all changes are reported" : "each change is reported");
-        return daemon_status_send(p, &f, 1);
+        check_tell(&f[0], deaf[0] ? WORDS_DAEMON_DEAF : WORDS_DAEMON_HEARS, "tpu-netcfg", deaf);
+        finding_set(f[0].found, "%s", deaf[0] ? "not all changes are reported" : "each change is reported");
+        check_begin(&f[1], WORDS_DAEMON_REPAIRS, "tpu-netcfg");
+        if (n->held) { /* by a person's will, which is no fault while there is nothing to repair */
+                f[1].verdict = n->plan.n > 0 ? VERDICT_WARN : VERDICT_OK;
+                check_say(&f[1],
+                          n->intent.observe                                     ? WORDS_DAEMON_OBSERVES :
+                          observe_counts(&n->observe, host_now(&n->host)) ? WORDS_DAEMON_OBSERVES_ORDER :
+                                                                                  WORDS_DAEMON_RESTORED,
+                          n->held);
+        } else
+                check_say(&f[1], WORDS_DAEMON_REPAIRS);
+        finding_set(f[1].found, "%s", n->held ? "observes" : "repairs");
+        return daemon_status_send(p, f, ELEMENTSOF(f));
 }
 
 static int send_error(struct frame_peer *p, int code, const char *text) {
@@ -204,9 +217,13 @@ static void on_change(void *userdata) {
 }
 
 static int on_reread(sd_event_source *s, uint64_t usec, void *userdata) {
+        const struct netcfg *n = ((struct daemon *) userdata)->n;
+
         (void) s, (void) usec;
         mend_watch(userdata);
         look_at_host(userdata, PASS_REPAIR);
+        if (!n->intent.no_tpu && !n->netns.path)
+                gateways_keep_asked(&n->host);
         (void) malloc_trim(0); /* a pass over many routes takes a megabyte: not kept while nothing happens */
         return 0;
 }

@@ -97,3 +97,20 @@ int gateway_probe(const struct clock *clock, const struct route *route, usec_t w
         }
         return r;
 }
+
+void gateways_keep_asked(const struct host *h) {
+        _cleanup_routes_ struct route_table t = ROUTE_TABLE_NULL;
+        _cleanup_(nl_socket_freep) struct nl_sock *s = NULL;
+
+        if (!h->real_root || routes_read(h, &t) < 0 || netlink_open(NETLINK_ROUTE, &s) < 0)
+                return;
+        for (size_t i = 0; i < t.n; i++) {
+                const struct route *r = &t.routes[i];
+                uint16_t state;
+
+                if (route_is_default(r) && r->has_gateway && r->n_hops == 1 &&
+                    read_state(s, r, &state) == 0 &&
+                    (state == NUD_NONE || (state & (NUD_STALE | NUD_FAILED))))
+                        (void) ask_gateway(r, state & VALID); /* asked again in half a minute */
+        }
+}

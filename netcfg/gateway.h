@@ -15,5 +15,9 @@
  * IPv4 first. NULL: there is none, and nothing to be cut off from. */
 const struct route *gateway_of(const struct route_table *t, int index);
 
+/* Has the kernel ask each gateway of a default route that it has not heard for a while, and waits for
+ * nothing: whoever looks at its neighbours then finds who is silent, though this host sent nothing. */
+void gateways_keep_asked(const struct host *h);
+
 /* Waits at most for wait until the gateway of r is REACHABLE. 0, -EHOSTUNREACH when it is not, or -errno. */
 int gateway_probe(const struct clock *clock, const struct route *r, usec_t wait);
