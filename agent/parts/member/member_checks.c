@@ -5,6 +5,7 @@
 #include "json_text.h"
 #include "member_state.h"
 
+#define SLICE_WAITS (60 * USEC_PER_SEC)
 #define CLOCK_APART (5 * (int64_t) USEC_PER_SEC / 2) /* 2 s, and half of the second that an answer has */
 
 static void judge_registry(struct member_state *m) {
@@ -81,6 +82,33 @@ static void judge_machine(struct member_state *m) {
         bus_take_finding(m->bus, m->source, m->round, &f);
 }
 
+#define NEVER_HEARD "never heard" /* as the registry's records have it */
+
+/* A slice of which a worker never came: one of its hosts says who it is otherwise, and perhaps this one. */
+static void judge_slice(struct member_state *m) {
+        usec_t real = host_now_real(m->bus->host);
+        const json_t *o;
+        struct finding f;
+        char who[160];
+        size_t i;
+
+        json_array_foreach(json_object_get(m->slice_record, "missing"), i, o) {
+                json_int_t since = json_integer_value(json_object_get(o, "since"));
+
+                if (since <= 0 || (usec_t) since + SLICE_WAITS > real ||
+                    !streq(json_text_of(o, "why"), NEVER_HEARD))
+                        continue;
+                (void) snprintf(who, sizeof(who), "worker %lld%s%.63s%s",
+                                (long long) json_integer_value(json_object_get(o, "worker")),
+                                *json_text_of(o, "host") ? " (" : "", json_text_of(o, "host"),
+                                *json_text_of(o, "host") ? ")" : "");
+                check_tell(&f, WORDS_SLICE_WAITS, "", who, m->who.slice);
+                finding_set(f.found, "%s is missing", who);
+                bus_take_finding(m->bus, m->source, m->round, &f);
+                return;
+        }
+}
+
 static void judge_clock(struct member_state *m) {
         char ahead[24];
         struct finding f;
@@ -117,6 +145,7 @@ void member_judge(struct member_state *m) {
                 judge_registry(m);
                 judge_slot(m);
                 judge_machine(m);
+                judge_slice(m);
                 judge_likeness(m);
                 judge_clock(m);
                 run_parts_judge(m);
