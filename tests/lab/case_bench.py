@@ -16,7 +16,7 @@ from lab import LabError  # noqa: E402
 
 SUDO = "#!/bin/sh\n[ \"$1\" != -n ] || shift\nexec \"$@\"\n"  # the lab's hosts have none; we are root
 TYPED = re.compile(r"^(sudo |tpuctl |tpu-|systemctl |ip |journalctl |nft )")
-RIGHT = ("named, mended", "named, mend is elsewhere", "repaired", "calm")
+RIGHT = ("named, mended", "named, mend is elsewhere", "repaired", "calm", "said")
 
 
 class Outcome:
@@ -117,7 +117,7 @@ class Bench:
             return Outcome(case, "NO CASE", words=str(e)[-300:])
         try:
             kinds = {"named": self.named, "repaired": self.repaired, "calm": self.calm,
-                     "refused": self.refused}
+                     "refused": self.refused, "said": self.said}
             return kinds[case.kind](case, before)
         except LabError as e:
             return Outcome(case, "HUNG", words=str(e)[-300:])
@@ -140,6 +140,16 @@ class Bench:
         if case.probe and self.do(case.probe) != made:
             return Outcome(case, "CHANGED WITHOUT A WORD", seconds=6, words=self.do(case.probe)[:300])
         return Outcome(case, "calm", seconds=6)
+
+    def said(self, case, _):
+        began = time.monotonic()
+        while time.monotonic() < began + case.within:
+            report = json.loads(self.h0.run(["tpuctl", "check", "--json"], timeout=30).out)
+            for f in report["checks"]:
+                if re.search(case.words, line(f), re.I):
+                    return Outcome(case, "said", f["check"], time.monotonic() - began, "", line(f))
+            time.sleep(0.3)
+        return Outcome(case, "FALSE OK", seconds=case.within)
 
     def refused(self, case, _):
         """A trial run, as a person types it; the remedy is the other host's."""

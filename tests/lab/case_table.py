@@ -12,6 +12,7 @@ class Case:
       named     `tpuctl check` (path: or `check path`) says it in words that match; its remedy mends it
       repaired  the setting that `probe` prints is again what it was, without a person
       calm      it changes nothing for runs: no finding, and `probe` prints what the case made of it
+      said      a line of `tpuctl check` says it in words that match, which is no fault
       refused   a run over both hosts does not start, and says why in words that match
     undo: a line of shell, or a callable, that takes away what the remedy does not (the cause outside this
     host).
@@ -206,10 +207,10 @@ WIRES = [
     Case("nic-renamed", "ip link set eth1 down; ip link set eth1 name data1; ip link set data1 up",
          words="eth1|data1", undo="ip link set data1 down; ip link set data1 name eth1; ip link set eth1 up",
          elsewhere=True),
-    Case("gateway-silent", lambda b: (b.nft("table netdev site { chain out { type filter hook ingress "
+    # nobody talks to the world: tpu-netcfg alone has the kernel ask, twice a minute
+    Case("gateway-silent", lambda b: b.nft("table netdev site { chain out { type filter hook ingress "
          "device eth0 priority 0; arp saddr ip 10.10.0.1 drop; ip saddr 10.10.0.1 drop; } }", b.h0),
-         b.h0.sh("systemd-run -q --unit talk ping -q 192.0.2.1")), words="gateway|10.10.0.1\\b",
-         elsewhere=True, undo="systemctl stop talk"),  # a host talks to the world; the kernel asks then
+         words="gateway|10.10.0.1\\b", elsewhere=True, within=100),
 ]
 
 BYSTANDERS = [
@@ -347,6 +348,7 @@ CONTEST = [
          probe="cat /proc/sys/net/ipv4/tcp_slow_start_after_idle"),
 ]
 
+SITE = "mkdir -p /etc/tpu-hostd/{0}.conf.d; printf '{1}\\n' > /etc/tpu-hostd/{0}.conf.d/90-x.conf"
 IDENTITY = [
     Case("row10-name-of-another-host", "sed -i 's/^10.10.0.11 h1$/10.10.0.100 h1/' /etc/hosts; systemctl "
          "restart tpu-hostd", words="h1", path=True, within=60,
@@ -366,20 +368,24 @@ IDENTITY = [
          "systemctl restart tpu-hostd"),
     Case("slice-name-differs", "sed -i 's/SliceName=.*/SliceName=other/' "
          "/etc/tpu-hostd/identity.conf.d/10-site.conf; systemctl restart tpu-hostd",
-         words="slice|other|missing",
-         within=60, elsewhere=True, undo="sed -i 's/SliceName=.*/SliceName=s0/' "
+         words="worker 1 .*missing",
+         within=120, elsewhere=True, undo="sed -i 's/SliceName=.*/SliceName=s0/' "
          "/etc/tpu-hostd/identity.conf.d/10-site.conf; systemctl restart tpu-hostd"),
-    Case("unknown-key", "printf '[Hostd]\\nNosuch=1\\n' > /etc/tpu-hostd/hostd.conf.d/90-x.conf; systemctl "
-         "restart tpu-hostd", words="Nosuch|90-x.conf", undo="rm /etc/tpu-hostd/hostd.conf.d/90-x.conf; "
-         "systemctl restart tpu-hostd", elsewhere=True),
-    Case("wrong-value", "printf '[Hostd]\\nMetricsInterval=often\\n' > "
-         "/etc/tpu-hostd/hostd.conf.d/90-x.conf; "
-         "systemctl restart tpu-hostd", words="MetricsInterval|90-x.conf",
-         undo="rm /etc/tpu-hostd/hostd.conf.d/90-x.conf; systemctl restart tpu-hostd", elsewhere=True),
-    Case("observe-mode", "printf '[Netcfg]\\nMode=observe\\n' > /etc/tpu-hostd/netcfg.conf.d/90-x.conf; "
-         "systemctl "
-         "restart tpu-netcfg; ip link set eth1 mtu 1460", words="1460", undo="rm "
-         "/etc/tpu-hostd/netcfg.conf.d/90-x.conf; systemctl restart tpu-netcfg"),
+    Case("unknown-key", SITE.format("hostd", "[Hostd]\\nNosuch=1") + "; systemctl restart tpu-hostd",
+         words="Nosuch", undo="rm -f /etc/tpu-hostd/hostd.conf.d/90-x.conf; systemctl restart tpu-hostd"),
+    Case("wrong-value", SITE.format("hostd", "[Hostd]\\nMetricsInterval=often") +
+         "; systemctl restart tpu-hostd", words="MetricsInterval",
+         undo="rm -f /etc/tpu-hostd/hostd.conf.d/90-x.conf; systemctl restart tpu-hostd"),
+    Case("wrong-value-before-a-restart", SITE.format("netcfg", "[Netcfg]\\nMode=sometimes"),
+         words="Mode=sometimes", undo="rm -f /etc/tpu-hostd/netcfg.conf.d/90-x.conf"),
+    Case("settings-in-a-file-that-nobody-reads", "printf '[Hostd]\\nMetricsInterval=9s\\n' > "
+         "/etc/tpu-hostd/hostd.conf.bak", words="hostd.conf.bak is not read", elsewhere=True,
+         undo="rm -f /etc/tpu-hostd/hostd.conf.bak"),
+    Case("observe-mode", SITE.format("netcfg", "[Netcfg]\\nMode=observe") +
+         "; systemctl restart tpu-netcfg; sleep 1; ip link set eth1 mtu 1460", words="1460",
+         undo="rm -f /etc/tpu-hostd/netcfg.conf.d/90-x.conf; systemctl restart tpu-netcfg"),
+    Case("observe-ordered", "tpuctl mode observe 'a look first'", "said",
+         words="OK daemon.mode tpu-netcfg observes .*not repaired", undo="tpuctl mode repair"),
 ]
 
 MACHINE = [
@@ -455,10 +461,10 @@ UNSEEN = [
     Case("peers-second-address-leads-nowhere", "ip -6 addr add 2001:db8:99::5/64 dev eth0 nodad; "
          "sed -i '1i 2001:db8:99::1 h1' /etc/hosts", words="2001:db8:99::1", path=True, elsewhere=True,
          undo="sed -i /2001:db8:99/d /etc/hosts; ip -6 addr del 2001:db8:99::5/64 dev eth0"),
-    Case("host-name-changed", "hostname elsewhere", words="elsewhere", path=True, undo="hostname h0"),
-    Case("own-name-is-loopback", "sed -i '/ h0$/d' /etc/hosts; echo 127.0.1.1 h0 >> /etc/hosts",
-         words="127.0.1.1", path=True, elsewhere=True,
-         undo="sed -i 's/^127.0.1.1 h0$/10.10.0.10 h0/' /etc/hosts"),
+    Case("host-name-changed", "hostname elsewhere", words="elsewhere", path=True,
+         undo="hostname h0; sed -i '/ elsewhere$/d' /etc/hosts"),
+    Case("own-name-is-loopback", "cp /etc/hosts /run/hosts; sed -i '/ h0$/d' /etc/hosts; echo 127.0.1.1 h0 "
+         ">> /etc/hosts", words="127.0.1.1", path=True, undo="cp /run/hosts /etc/hosts"),
     Case("names-by-a-resolver-that-is-away", "cp -L /etc/nsswitch.conf /run/nss; sed -i 's/^hosts:.*/hosts: "
          "dns/' /etc/nsswitch.conf; cp /etc/resolv.conf /run/resolv; echo nameserver 192.0.2.1 > "
          "/etc/resolv.conf", words="h1.*(resolver|name)", path=True, elsewhere=True,
@@ -470,8 +476,7 @@ UNSEEN = [
          within=40),
     Case("services-on-one-core", "taskset -cp 0 1", words="CPU|core", undo="taskset -cp 0-63 1"),
     Case("runs-on-few-tasks", "systemctl set-property --runtime tpu-run.slice TasksMax=20",
-         words="tasks|pids|processes", undo="systemctl set-property --runtime tpu-run.slice "
-         "TasksMax=infinity"),
+         words="TasksMax", undo="systemctl revert tpu-run.slice"),
     Case("window-scaling-off", "sysctl -qw net.ipv4.tcp_window_scaling=0", words="tcp_window_scaling",
          undo="sysctl -qw net.ipv4.tcp_window_scaling=1"),
     Case("selective-acks-off", "sysctl -qw net.ipv4.tcp_sack=0", words="tcp_sack",
@@ -489,5 +494,46 @@ UNSEEN = [
     Case("neighbour-table-is-full", lambda b: no_case("gc_thresh3 is the machine's alone")),
 ]
 
+# Of a fourth list, written before anything was looked at: what an image's hardening, cloud-init, a DHCP
+# client, a firewall that is switched on and a person with ssh leave behind.
+MANAGER = ("mkdir -p /run/systemd/system.conf.d; printf '[Manager]\\n{}\\n' > "
+           "/run/systemd/system.conf.d/10-hardening.conf; systemctl daemon-reexec; sleep 1")
+NO_MANAGER = ("rm -f /run/systemd/system.conf.d/10-hardening.conf /etc/systemd/system.conf.d/zz-Default*; "
+              "systemctl daemon-reexec; sleep 1")
+BLIND = [
+    Case("tmp-closed-to-others", "chmod 0755 /tmp", words="/tmp.*0755", undo="chmod 1777 /tmp", within=40),
+    Case("tmp-without-programs", "mount -o remount,noexec /tmp", words="/tmp.*noexec",
+         undo="mount -o remount,exec /tmp", within=40),
+    Case("tmp-is-full", "mount -t tmpfs -o size=1m,mode=1777 tmpfs /tmp; head -c 2m /dev/zero > /tmp/fill "
+         "|| true", words="disk.space /tmp", elsewhere=True, undo="umount -l /tmp", within=40),
+    Case("shared-memory-without-programs", "mount -o remount,noexec /dev/shm", "calm",
+         undo="mount -o remount,exec /dev/shm"),
+    Case("null-device-closed", "chmod 0600 /dev/null", words="/dev/null.*0600", undo="chmod 0666 /dev/null",
+         within=40),
+    Case("tasks-of-each-service", MANAGER.format("DefaultTasksMax=64"), words="DefaultTasksMax=64",
+         undo=NO_MANAGER),
+    Case("processes-of-each-service", MANAGER.format("DefaultLimitNPROC=100"),
+         words="DefaultLimitNPROC=100", undo=NO_MANAGER),
+    Case("runs-on-little-memory", "systemctl set-property --runtime tpu-run.slice MemoryMax=1G",
+         words="MemoryMax", undo="systemctl revert tpu-run.slice"),
+    Case("runs-on-a-tenth-of-a-core", "systemctl set-property --runtime tpu-run.slice CPUQuota=10%",
+         words="CPUQuota", undo="systemctl revert tpu-run.slice"),
+    Case("own-name-is-another-hosts", "cp /etc/hosts /run/hosts; sed -i '/ h0$/d' /etc/hosts; echo "
+         "10.10.0.77 h0 >> /etc/hosts", words="10.10.0.77", path=True, undo="cp /run/hosts /etc/hosts"),
+    Case("host-is-called-localhost", "hostname localhost", words="called localhost", path=True,
+         undo="hostname h0"),
+    Case("localhost-gone", "ip addr del 127.0.0.1/8 dev lo", words="nic.link lo", path=True,
+         undo="ip addr replace 127.0.0.1/8 dev lo"),
+    Case("runs-told-to-use-cpus", "touch /etc/environment; echo JAX_PLATFORMS=cpu >> /etc/environment",
+         words="JAX_PLATFORMS", undo="sed -i /^JAX_PLATFORMS/d /etc/environment"),
+    Case("firewall-lets-ssh-in-alone", lambda b: b.nft("table inet filter { chain input { type filter hook "
+         "input priority 0; policy drop; ct state established,related accept; iif lo accept; meta l4proto "
+         "icmp accept; tcp dport 22 accept; } }", b.h0), "refused", words="84[78]\\d"),
+    Case("host-forwards", "sysctl -qw net.ipv4.ip_forward=1", "calm",
+         undo="sysctl -qw net.ipv4.ip_forward=0"),
+    Case("memory-only-as-it-is-there", lambda b: no_case("vm.overcommit_memory is the machine's alone")),
+    Case("daemon-restarted-once", "systemctl kill -s KILL tpu-launchd; sleep 4", "calm", path=True),
+]
+
 CASES = (SETTINGS + ROUTING + WIRES + BYSTANDERS + NEWCOMERS + DAEMONS + CONTEST + IDENTITY + MACHINE +
-         UNSEEN)
+         UNSEEN + BLIND)
