@@ -57,16 +57,20 @@ OK       route.source        eth0                                       table 84
 OK       route.source        eth1                                       table 847000003: rules 1, routes 4
 OK       route.foreign                                                  none takes the run's traffic
 OK       route.mtu                                                      no route carries less than its NIC
+OK       names               t1v-n-0a1b2c3d-w-0                         10.128.0.5
 OK       proxy               /etc/environment, systemd                  none
 
 Host
+OK       config                                                         all of it is obeyed
 OK       memory.available                                               704.0 GiB of 720.0 GiB available
 OK       disk.space          /                                          80.0 of 100.0 GiB free
 OK       disk.inodes         /                                          96.0 % free
+OK       disk.places                                                    can be written
 OK       clock.sync                                                     synchronized
 OK       clock.offset                                                   -1.250 ms                                         wanted within 100 ms
 OK       thp                                                            [always] madvise never
 OK       limits.nofile                                                  100000 in a run
+OK       limits.tasks                                                   room for 4193400
 OK       limits.ports                                                   32768-60999
 OK       limits.cpus                                                    180 of 180
 OK       limits.tcp                                                     as the kernel sets it

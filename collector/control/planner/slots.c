@@ -279,23 +279,30 @@ static int leave_others(struct gang *g, const struct said *w, char why[static GA
         return r;
 }
 
+static bool is_earlier_life(const struct slot *s, const struct said *w) {
+        return s->live && s->machine && streq(json_string_value(s->machine), w->machine) &&
+               streq(json_string_value(s->host), w->host) && (w->proved || !s->proved) &&
+               is_older_life(json_string_value(s->incarnation), w->incarnation);
+}
+
 /* A machine that speaks as another worker, in a later life of the same boot, has moved: what it was is over,
  * and it is no copy of itself. */
 static int end_earlier_lives(struct gang *g, const struct said *w, usec_t now) {
+        static const char why[] = "its host is another worker now";
         int r = 0;
 
         if (json_integer_value(json_object_get(g->machines, w->machine)) == 0)
                 return 0;
         for (size_t i = 0; i < g->n_slices; i++)
                 for (unsigned k = 0; r >= 0 && k < g->slices[i]->n_slots; k++) {
-                        const struct slot *s = slot_at(g->slices[i], k);
+                        struct slice *s = g->slices[i];
+                        struct slot *slot = slot_at(s, k);
 
-                        if (s->live && s->machine && streq(json_string_value(s->machine), w->machine) &&
-                            streq(json_string_value(s->host), w->host) && (w->proved || !s->proved) &&
-                            !(k == w->worker && streq(g->slices[i]->name, w->slice)) &&
-                            is_older_life(json_string_value(s->incarnation), w->incarnation))
-                                r = gang_gone(g, g->slices[i]->name, k, json_string_value(s->incarnation),
-                                              false, "its host is another worker now", now);
+                        if (!is_earlier_life(slot, w) || (k == w->worker && streq(s->name, w->slice)))
+                                continue;
+                        r = gang_gone(g, s->name, k, json_string_value(slot->incarnation), false, why, now);
+                        s->left = true;
+                        r = r < 0 ? r : give_up_slot(g, s, slot, why);
                 }
         return r;
 }
