@@ -71,9 +71,31 @@ static int survey_steps(const struct evidence *e, struct overview *o) {
         return 0;
 }
 
+/* Who alone ended otherwise than all others did: they ended of one cause, that one. STACK_NONE: nobody. */
+static uint32_t odd_end(const struct evidence *e) {
+        uint32_t last[2] = { STACK_NONE, STACK_NONE }, how[2] = { 0, 0 };
+        size_t n[2] = { 0, 0 };
+
+        for (uint32_t i = 0; i < e->n_hosts; i++) {
+                const struct host_capture *c = e->hosts[i].last;
+                size_t k;
+
+                if (!c || !c->ended)
+                        continue;
+                k = n[0] > 0 && c->ended_how != how[0];
+                if (k == 1 && n[1] > 0 && c->ended_how != how[1])
+                        return STACK_NONE;
+                how[k] = c->ended_how;
+                last[k] = i;
+                n[k]++;
+        }
+        return n[0] == 1 && n[1] > 1 ? last[0] : n[1] == 1 && n[0] > 1 ? last[1] : STACK_NONE;
+}
+
 static void survey_ends(struct diagnosis *d, struct overview *o) {
         const struct evidence *e = &d->evidence;
 
+        d->odd_end = odd_end(e);
         o->first_end = o->next_end = USEC_INFINITY;
         for (size_t i = 0; i < e->n_hosts; i++) {
                 const struct host_capture *c = e->hosts[i].last;
@@ -350,7 +372,10 @@ static void judge_end(const struct diagnosis *d, const struct overview *o, const
         double share = d->n_waiting > 0 ? 0.5 + 0.5 * o->waiting : 0.75;
         enum weight w;
 
-        if (!h->last->ended)
+        if (d->odd_end != STACK_NONE && h->last->ended && h->last->ended - o->first_end <= margin &&
+            o->next_end - o->first_end <= margin)
+                w = s->host == d->odd_end ? WEIGHT_LEFT_ODD : WEIGHT_LEFT_SOME;
+        else if (!h->last->ended)
                 w = d->n_ended == 1 ? WEIGHT_LEFT_ALONE : WEIGHT_LEFT_SOME;
         else if (h->last->ended > o->first_end)
                 w = h->last->ended - o->first_end <= margin ? WEIGHT_LEFT_SOME : WEIGHT_LEFT_LATER;

@@ -145,7 +145,7 @@ static void try_odd_thread(struct follower *f, const struct captured_process *p,
 /* The threads that may hold what nobody says who holds: of the process, and of those that were started
  * later, for a parent waits for its children more often than they for it; where processes share it, of all.
  * A rank that waits as most do is held up by no child of its own, unless the kernel alone says what it waits
- * for. */
+ * for. Nor is one that waits on a pipe or a socket, whose ends are known. */
 static void follow_odd_threads(struct follower *f, const struct captured_process *p,
                                const struct captured_thread *t, struct wait_chain *c) {
         struct wait_chain best = { .n = 0 };
@@ -153,13 +153,14 @@ static void follow_odd_threads(struct follower *f, const struct captured_process
                               : evidence_alike(f->e, f->host, p, t) == ALIKE_MOST;
         const struct captured_wait *w = t->n_waits == 1 ? &f->c->waits[t->first_wait] : NULL;
         bool shared = w && w->kind == WAIT_LOCK && w->space != 0,
+             others = t->n_waits == 0 || (!most && w && (w->kind == WAIT_LOCK || w->kind == WAIT_EVENTFD)),
              guessed = c->n > 1 && c->steps[c->n - 2].process == p && c->steps[c->n - 2].guessed;
 
         c->steps[c->n - 1].guessed = true;
         for (size_t i = 0; i < f->c->n_processes; i++) {
                 const struct captured_process *q = &f->c->processes[i];
 
-                if (q == p ? guessed : !shared && ((t->n_waits > 0 && most) || q->pid < p->pid))
+                if (q == p ? guessed : !shared && (!others || q->pid < p->pid))
                         continue;
                 for (uint32_t k = 0; k < q->n_threads && f->budget > 0 && c->n < CHAIN_STEPS_MAX; k++)
                         try_odd_thread(f, q, &f->c->threads[q->first_thread + k], most, c, &best);

@@ -101,7 +101,9 @@ static void put_end(FILE *f, const struct diagnosis *d, const struct suspect *s)
                 next = MIN(next, other->ended);
         }
         fprintf(f, "its process has left the run%s%s%s", how[0] ? " (" : "", how, how[0] ? ")" : "");
-        if (first && next != USEC_INFINITY)
+        if (s->host == d->odd_end && !first)
+                fputs(", as no other did", f);
+        else if (first && next != USEC_INFINITY)
                 fprintf(f, " first, %.1f s before the next",
                         (double) (next - c->ended) / (double) USEC_PER_SEC);
         else if (!first && next != USEC_INFINITY && c->ended > next)

@@ -28,6 +28,7 @@ static const struct {
         [WEIGHT_LEFT_ALONE] = { 0.95, "matrix: 3 of 3 (exit)" },
         [WEIGHT_LEFT_FIRST] = { 0.95, "matrix: 3 of 3 (exit)" },
         [WEIGHT_LEFT_CLOSE] = { 0.55, "none: within what the clocks may be wrong by" },
+        [WEIGHT_LEFT_ODD] = { 0.75, "recorded: hub, who left by itself among those that lost a peer" },
         [WEIGHT_LEFT_LATER] = { 0.15, "none" },
         [WEIGHT_LEFT_SOME] = { 0.4, "none" },
         [WEIGHT_CORE_ERROR] = { 0.9, "Megascale's own rule" },

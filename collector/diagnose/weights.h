@@ -31,6 +31,7 @@ enum weight {
         WEIGHT_LEFT_ALONE,
         WEIGHT_LEFT_FIRST,
         WEIGHT_LEFT_CLOSE,
+        WEIGHT_LEFT_ODD,
         WEIGHT_LEFT_LATER,
         WEIGHT_LEFT_SOME,
         WEIGHT_CORE_ERROR,

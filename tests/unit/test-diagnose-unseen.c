@@ -355,6 +355,28 @@ static void test_left_first(void) {
         (void) diagnosis_free(d);
 }
 
+/* Their ends are closer than the clocks tell: who ended otherwise than all others was the first. */
+static void test_left_odd(void) {
+        _cleanup_scene_ struct scene scene = SCENE_NULL;
+        struct diagnosis *d;
+
+        for (uint32_t i = 0; i < 4; i++) {
+                struct host_capture c;
+
+                scene_host(&c, i, 0);
+                c.ended = 900 * USEC_PER_SEC + i * 10;
+                c.ended_how = scene_string(&scene.table, i == 2 ? "exit code 0" : "exit code 1");
+                c.clock_error = USEC_PER_SEC;
+                ASSERT_OK(scene_add(&scene, &c));
+        }
+        d = scene_diagnose(&scene, 4, RUN_STALLED);
+        ASSERT_EQ(d->outcome, OUTCOME_NAMED);
+        ASSERT_EQ(d->suspects[0].host, 2);
+        ASSERT_TRUE(strstr(d->summary, "its process has left the run (exit code 0), as no other did"));
+        ASSERT_TRUE(d->suspects[1].score < BLAME_NAMED);
+        (void) diagnosis_free(d);
+}
+
 /* It left while the others still wait. */
 static void test_left_alone(void) {
         _cleanup_scene_ struct scene scene = SCENE_NULL;
@@ -372,4 +394,5 @@ static void test_left_alone(void) {
 
 TEST_MAIN(test_nic_cut, test_ring_cut, test_cut_shapes, test_cut_and_silent, test_path_is_not_all,
           test_works,
-          test_silent, test_silent_is_not_all, test_left_first, test_left_alone)
+          test_silent, test_silent_is_not_all, test_left_first, test_left_odd,
+          test_left_alone)
