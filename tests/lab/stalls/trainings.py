@@ -60,4 +60,7 @@ TRAININGS = {t.name: t for t in (
     Training("butterfly", "a compiled program: an event loop for the wire, threads and a process beside it",
              "plain", ("butterfly",), lambda rank: rank ^ 1, compiled=True,
              wanted={"killed": ("stall", ("child", "lock"))}),
+    Training("hub", "gRPC: two ranks sum the buckets of all, batches from two processes over ZeroMQ",
+             "plain", ("hub.py",), lambda rank: 0 if rank else 1,
+             packages=("python3-grpcio", "python3-zmq")),
 )}
