@@ -527,8 +527,9 @@ BLIND = [
     Case("runs-told-to-use-cpus", "touch /etc/environment; echo JAX_PLATFORMS=cpu >> /etc/environment",
          words="JAX_PLATFORMS", undo="sed -i /^JAX_PLATFORMS/d /etc/environment"),
     Case("firewall-lets-ssh-in-alone", lambda b: b.nft("table inet filter { chain input { type filter hook "
-         "input priority 0; policy drop; ct state established,related accept; iif lo accept; meta l4proto "
-         "icmp accept; tcp dport 22 accept; } }", b.h0), "refused", words="84[78]\\d"),
+         "input priority 0; policy drop; iif lo accept; meta l4proto icmp accept; tcp dport 22 accept; tcp "
+         "sport 4318 accept; tcp sport 9471 accept; tcp sport 8471 accept; } }", b.h0), "refused",
+         words="84[78]\\d"),
     Case("host-forwards", "sysctl -qw net.ipv4.ip_forward=1", "calm",
          undo="sysctl -qw net.ipv4.ip_forward=0"),
     Case("memory-only-as-it-is-there", lambda b: no_case("vm.overcommit_memory is the machine's alone")),
