@@ -5,6 +5,7 @@
 #include "logs.h"
 #include "show.h"
 #include "table.h"
+#include "utf8.h"
 #include "verb_words.h"
 
 #define LOGS_SHOWN     "1000"
@@ -152,6 +153,35 @@ static int show_here(const struct options *o, const struct logs_wish *wish) {
 
 int logs_show_here(const struct options *o, const char *run, unsigned long last) {
         return show_here(o, &(struct logs_wish){ .run = run, .last = last });
+}
+
+json_t *logs_take_here(const struct options *o, const char *run, unsigned last, struct problem *problem) {
+        Local__LinesRequest m = LOCAL__LINES_REQUEST__INIT;
+        _cleanup_free_ uint8_t *buf = NULL;
+        Local__LinesReply *reply;
+        json_t *list = NULL;
+        struct frame f;
+
+        m.name = wire_text(run);
+        m.last = last;
+        if (launchd_ask(o->root, LOCAL__KIND__KIND_LINES_REQUEST, &m.base, LOCAL__KIND__KIND_LINES_REPLY,
+                        ANSWER_TIME * USEC_PER_SEC, &f, &buf, problem) < 0)
+                return NULL;
+        reply = local__lines_reply__unpack(NULL, f.len, f.data);
+        if (!reply) {
+                (void) launchd_garbled(problem);
+                return NULL;
+        }
+        list = json_array();
+        for (size_t at = 0, n; at < reply->text.len; at += n + 1) {
+                char *line = (char *) reply->text.data + at, *end = memchr(line, '\n', reply->text.len - at);
+
+                n = end ? (size_t) (end - line) : reply->text.len - at;
+                (void) utf8_scrub(line, n);
+                (void) json_array_append_new(list, json_stringn(line, n)); /* without memory: fewer */
+        }
+        local__lines_reply__free_unpacked(reply, NULL);
+        return list;
 }
 
 /* --- The verb ------------------------------------------------------------------------------------------ */

@@ -5,3 +5,5 @@
 
 /* Prints the last so many; the exit code, after saying what is wrong. */
 int logs_show_here(const struct options *o, const char *run, unsigned long last);
+/* The same as a list of texts: as many of the last as one answer holds (256 KiB). NULL with problem set. */
+json_t *logs_take_here(const struct options *o, const char *run, unsigned last, struct problem *problem);

@@ -147,7 +147,8 @@ class Canaries(unittest.TestCase):
         for user, words in (("bob", ["runs", "--json"]), ("bob", ["status", "--json"]),
                             ("bob", ["env", "hers"]), ("alice", ["env", "hers"]), ("bob", ["events"]),
                             ("bob", ["identity", "--json"]), ("bob", ["check", "--json"]),
-                            ("bob", ["fleet", "--json"]), ("bob", ["runs", "--fleet", "--json"])):
+                            ("bob", ["fleet", "--json"]), ("bob", ["runs", "--fleet", "--json"]),
+                            ("alice", ["bundle", "hers", "--full", "--output", "-"])):
             out = host.run(["tpuctl", *words], user=user)
             for name in self.planted:
                 if f"{MARK}-{name}" in out.out + out.err:

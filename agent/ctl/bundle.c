@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tpuctl bundle: what is known of a run in one file that may be given away. */
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "answer.h"
+#include "io.h"
+#include "json_text.h"
+#include "logs.h"
+#include "redact.h"
+#include "verb_words.h"
+
+#define BUNDLE_MAX      ((size_t) 50 * 1000)
+#define BUNDLE_PATH_MAX 256
+
+struct bundle {
+        const struct options *o;
+        const char *run;
+        bool full;
+        json_t *all, *left_out; /* left_out: of all; part → why it is not there */
+        unsigned parts;
+};
+
+/* --- Its parts ----------------------------------------------------------------------------------------- */
+
+/* v: the part, or NULL with the reason. What is asked of nobody is a reason, too. */
+static void put_part(struct bundle *b, const char *name, json_t *v, const char *why) {
+        b->parts += v != NULL;
+        if (v)
+                (void) json_object_set_new(b->all, name,
+                                           v); /* fails for want of memory: see write_bundle() */
+        else
+                (void) json_object_set_new(b->left_out, name, json_string(why));
+}
+
+static void ask_part(struct bundle *b, struct collector *c, const char *name, const char *path) {
+        struct problem problem = { 0 };
+        json_t *v = NULL;
+
+        put_part(b, name, collector_call(c, NULL, path, NULL, 0, &v, &problem) == 0 ? v : NULL,
+                 problem.text);
+}
+
+/* The last stall of it, or round of captures, with its verdict. */
+static void ask_stall(struct bundle *b, struct collector *c) {
+        struct problem problem = { 0 };
+        char path[BUNDLE_PATH_MAX] = "";
+        json_t *list = NULL, *v;
+        size_t i;
+
+        if (collector_call(c, NULL, "/api/v1/episodes", NULL, 0, &list, &problem) == 0) {
+                (void) snprintf(problem.text, sizeof(problem.text), "no stacks of it were asked for");
+                json_array_foreach (json_object_get(list, "episodes"), i, v)
+                        if (!*path && streq(json_text_of(v, "run"), b->run))
+                                (void) snprintf(path, sizeof(path), "/api/v1/episodes/%.100s",
+                                                json_text_of(v, "episode"));
+        }
+        json_decref(list);
+        if (*path)
+                ask_part(b, c, "stall", path);
+        else
+                put_part(b, "stall", NULL, problem.text);
+}
+
+static void ask_collector(struct bundle *b, struct collector *c) {
+        char path[BUNDLE_PATH_MAX];
+
+        (void) snprintf(path, sizeof(path), "/api/v1/runs/%.63s", b->run);
+        ask_part(b, c, "record", path);
+        (void) snprintf(path, sizeof(path), "/api/v1/runs/%.63s/why?lines=%s", b->run,
+                        b->full ? "1000" : "200");
+        ask_part(b, c, "why", path);
+        ask_stall(b, c);
+}
+
+/* What this host has of it, if it has. */
+static void ask_here(struct bundle *b) {
+        struct problem problem = { 0 };
+        json_t *v = NULL;
+
+        put_part(b, "here", runs_of_launchd(b->o->root, b->run, &v, &problem) == 0 ? v : NULL, problem.text);
+        if (!v)
+                return;
+        v = logs_take_here(b->o, b->run, b->full ? 1000 : 200, &problem);
+        put_part(b, "here_lines", v, problem.text);
+        v = NULL;
+        put_part(b, "host",
+                 hostd_call(b->o->root, NULL, "/v1/status", HOSTD_TIMEOUT, &v, &problem) == 0 ? v : NULL,
+                 problem.text);
+}
+
+/* --- Its size ------------------------------------------------------------------------------------------ */
+
+/* Halves a list; of events the first say why, of lines the last. False: nothing is there to halve. */
+static bool halve(json_t *all, const char *part, const char *name) {
+        json_t *of = json_object_get(all, part), *list = name ? json_object_get(of, name) : of;
+        size_t n = json_array_size(list), from = name && streq(name, "events") ? n / 4 : 0;
+
+        for (size_t i = 0; i < n / 2; i++)
+                (void) json_array_remove(list, from);
+        return n > 1;
+}
+
+static bool drop(json_t *all, const char *part, const char *name) {
+        return json_object_del(json_object_get(json_object_get(all, part), "diagnosis"), name) == 0;
+}
+
+static size_t size_of(const json_t *v) {
+        return json_dumpb(v, NULL, 0, JSON_INDENT(1));
+}
+
+/* What says least for its size goes first: the graph behind the verdict, older lines, older events, stacks.
+ */
+static bool make_smaller(json_t *all) {
+        if (drop(all, "stall", "graph"))
+                return true;
+        if (json_array_size(json_object_get(json_object_get(all, "why"), "lines")) > 20 ||
+            json_array_size(json_object_get(all, "here_lines")) > 20) {
+                bool lines = halve(all, "why", "lines"), here = halve(all, "here_lines", NULL);
+
+                return lines || here;
+        }
+        return (json_array_size(json_object_get(json_object_get(all, "why"), "events")) > 20 &&
+                halve(all, "why", "events")) ||
+               drop(all, "stall", "tree") || halve(all, "why", "lines") || halve(all, "here_lines", NULL) ||
+               halve(all, "why", "events") || json_object_del(all, "record") == 0 ||
+               json_object_del(all, "host") == 0 || json_object_del(all, "stall") == 0;
+}
+
+static void fit(struct bundle *b) {
+        bool cut = false;
+
+        while (!b->full && size_of(b->all) > BUNDLE_MAX && make_smaller(b->all))
+                cut = true;
+        (void) json_object_set_new(b->all, "cut", json_boolean(cut));
+}
+
+/* --- The verb ------------------------------------------------------------------------------------------ */
+
+/* Only its owner reads it: who makes it decides who gets it. */
+static int write_bundle(const struct bundle *b, const char *path) {
+        _cleanup_free_ char *text = json_dumps(b->all, JSON_INDENT(1));
+        _cleanup_close_ int fd = -1;
+        int r;
+
+        if (!text)
+                r = -ENOMEM;
+        else if (streq(path, "-"))
+                return puts(text) == EOF || fflush(stdout) == EOF ? EXIT_REFUSED : 0;
+        else {
+                fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0600);
+                r = fd < 0 ? -errno : io_write_all(fd, text, strlen(text));
+        }
+        if (r < 0) {
+                fprintf(stderr, "tpuctl bundle: %s: %s\n", path, strerror(-r));
+                return EXIT_REFUSED;
+        }
+        printf("%s: %zu bytes%s; secrets are taken out, but read it before you give it away\n", path,
+               strlen(text),
+               json_is_true(json_object_get(b->all, "cut")) ? ", cut to 50 kB: all of it with --full" : "");
+        return 0;
+}
+
+static int make_bundle(struct bundle *b, struct collector *c, const char *path) {
+        const char *name;
+        const json_t *v;
+
+        ask_collector(b, c);
+        ask_here(b);
+        if (b->parts == 0) {
+                fprintf(stderr, "tpuctl bundle: nobody knows anything about run %s:\n", b->run);
+                json_object_foreach (b->left_out, name, v)
+                        fprintf(stderr, "  %s: %s\n", name, json_string_value(v));
+                return EXIT_NO_ANSWER;
+        }
+        if (redact_json(b->all) < 0) {
+                fprintf(stderr, "tpuctl bundle: %s\n", strerror(ENOMEM));
+                return EXIT_REFUSED;
+        }
+        fit(b);
+        return write_bundle(b, path);
+}
+
+int verb_bundle(const struct ctl *c, int argc, char *argv[]) {
+        struct bundle b = { .full = false };
+        const char *url = NULL, *output = NULL;
+        const struct option_def defs[] = {
+                { "output", "FILE", "where it is written, '-': to standard output; default: RUN.bundle.json",
+                  &output, NULL },
+                { "full", NULL, "with 1000 lines and all that is kept, however long", NULL, &b.full },
+                OPTION_COLLECTOR(&url),
+        };
+        struct options o = {
+                .program = "tpuctl bundle",
+                .synopsis = "RUN [--output FILE] [--full]",
+                .defs = defs,
+                .n_defs = ELEMENTSOF(defs),
+                .summary = "Packs what is known of a run into one JSON file of at most 50 kB, without "
+                           "secrets:\nwhy it ended, its last stall and the verdict, its last lines, "
+                           "and what this host has of it."
+        };
+        struct collector collector;
+        char own[64 + sizeof(".bundle.json")];
+        struct words w;
+        int r;
+
+        r = words_parse(c, &o, argc, argv, 1, 1, &w);
+        if (r < 0)
+                return options_exit(r);
+        if (words_check_run_name(&o, w.items[0]) < 0 || collector_open(&o, url, &collector) < 0)
+                return EXIT_USAGE;
+        (void) snprintf(own, sizeof(own), "%.63s.bundle.json", w.items[0]);
+        b.o = &o;
+        b.run = w.items[0];
+        b.left_out = json_object();
+        b.all = json_pack("{s:i, s:s, s:s, s:o}", "version", 1, "by", "tpuctl " TPU_HOSTD_VERSION, "run",
+                          b.run, "left_out", b.left_out);
+        r = b.all ? make_bundle(&b, &collector, output ? output : own) : EXIT_REFUSED;
+        json_decref(b.all);
+        return r;
+}
