@@ -232,7 +232,8 @@ static int handle_log(struct launch_api *a, struct frame_peer *peer, const struc
                 return r;
         if (!kept)
                 return no_such_run(a->runs, q->name, p);
-        fd = kept->held ? holder_open_log(a->host, kept->held, &form) : -ENOENT;
+        fd = kept->held ? container_open_log(a->host, kept->held->container, kept->held->container_id, &form)
+                        : -ENOENT;
         if (fd < 0)
                 return problem_set(p, fd, "docker logs, or podman logs, with the container's name",
                                    "run %s: what it prints cannot be read here: %s", q->name, strerror(-fd));
@@ -334,6 +335,7 @@ static enum action action_of(uint16_t kind) {
         case LOCAL__KIND__KIND_LINES_REQUEST:
                 return ACTION_LINES;
         case LOCAL__KIND__KIND_HINT:
+        case LOCAL__KIND__KIND_LOG_REQUEST: /* of root and tpu-hostd, too */
                 return ACTION_HINT;
         default:
                 return ACTION_LIST;

@@ -107,6 +107,33 @@ static void containers(void) {
         ASSERT_STREQ(g.all[1].container, "podman fedcba987654");
 }
 
+/* What the site called it, wherever it can be known. Words of the environment that look alike are none. */
+static void names_of_containers(void) {
+        static const struct tree_process all[] = {
+                { 30, 1, .start = 1, .control_group = "/system.slice/docker.service", .command = "shim" },
+                { 31, 30, .start = 2, .control_group = DOCKER, .command = "python3 train.py" },
+                { 33, 1, .start = 3, .control_group = "/machine.slice/libpod-conmon-" OTHER_ID ".scope",
+                  .command = "conmon -c " OTHER_ID " -n Pre_Train -l k8s-file:/x" },
+                { 34, 33, .start = 4, .control_group = "/machine.slice/libpod-" OTHER_ID ".scope/container",
+                  .command = "catatonit -- python3 train.py" },
+                { 35, 34, .start = 5, .control_group = "/machine.slice/libpod-" OTHER_ID ".scope/container",
+                  .command = "python3 train.py" },
+        };
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        struct groups g;
+
+        add_all(&s, all, ELEMENTSOF(all));
+        scratch_write(&s, "var/lib/docker/containers/" DOCKER_ID "/config.v2.json",
+                      "{\"Config\":{\"Env\":[\"A=\\\"Name\\\":\\\"/no\"]},\"Name\":\"/trainer.1\",\"X\":1}");
+        tree_open(&s, 31, "/dev/vfio/1");
+        tree_open(&s, 35, "/dev/vfio/3");
+        look(&s, &g);
+        ASSERT_EQ(g.n, 2);
+        ASSERT_STREQ(g.all[0].name, "trainer-1");
+        ASSERT_STREQ(g.all[1].name, "pre-train");
+        ASSERT_EQ(g.all[1].main_pid, 35);
+}
+
 /* A service of somebody else, a Slurm job, and a run of ours, which is left out. */
 static void units_and_jobs(void) {
         static const struct tree_process all[] = {
@@ -171,7 +198,7 @@ static void hostile(void) {
         ASSERT_STREQ(name, "a-b-c");
         holder_name_of("////", name);
         ASSERT_STREQ(name, "");
-        holder_container_of("/docker/0123/x", container, sizeof(container));
+        container_print("/docker/0123/x", container, sizeof(container));
         ASSERT_STREQ(container, "");
         for (unsigned i = 0; i < HOLDER_GROUPS_MAX + 3; i++) {
                 tree_add(&s, &(struct tree_process){ 100 + i, 100 + i, .start = i, .control_group = "/x",
@@ -184,4 +211,5 @@ static void hostile(void) {
         ASSERT_TRUE(g.all[0].name[0] != '\0' && !strchr(g.all[0].name, '\x1b'));
 }
 
-TEST_MAIN(ranks_of_one_launcher, panes_of_a_terminal, containers, units_and_jobs, other_devices, hostile)
+TEST_MAIN(ranks_of_one_launcher, panes_of_a_terminal, containers, names_of_containers, units_and_jobs,
+          other_devices, hostile)

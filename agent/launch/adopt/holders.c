@@ -80,90 +80,6 @@ bool holder_group_lives(const struct host *h, const struct holder_group *g) {
 
 /* --- What it lives in ---------------------------------------------------------------------------------- */
 
-/* The id of a container is 64 hexadecimal digits; so many of them name it to people. */
-#define CONTAINER_ID   64
-#define CONTAINER_SHOWN 12
-
-static size_t hex_digits(const char *s) {
-        return strspn(s, "0123456789abcdef");
-}
-
-/* Returns the engine's name, and where the id begins; NULL: no container. */
-static const char *find_container(const char *control_group, const char **ret_id) {
-        /* docker and podman with systemd's driver and without it, and what Kubernetes uses */
-        static const struct {
-                const char *before, *engine;
-        } makers[] = {
-                { "docker-", "docker" },
-                { "/docker/", "docker" },
-                { "libpod-payload-", "podman" },
-                { "libpod-", "podman" },
-                { "cri-containerd-", "containerd" },
-                { "crio-", "cri-o" },
-        };
-
-        for (size_t i = 0; i < ELEMENTSOF(makers); i++)
-                for (const char *at = strstr(control_group, makers[i].before); at;
-                     at = strstr(at + 1, makers[i].before)) {
-                        *ret_id = at + strlen(makers[i].before);
-                        if (hex_digits(*ret_id) == CONTAINER_ID)
-                                return makers[i].engine;
-                }
-        return NULL;
-}
-
-void holder_container_of(const char *control_group, char *buf, size_t size) {
-        const char *id, *engine = find_container(control_group, &id);
-
-        buf[0] = '\0';
-        if (engine)
-                (void) snprintf(buf, size, "%s %.*s", engine, CONTAINER_SHOWN, id);
-}
-
-/* Puts the id for each %s. */
-static void fill_ids(char *path, size_t size, const char *form, const char *id) {
-        size_t n = 0;
-
-        for (const char *p = form; *p && n + 1 < size; p++)
-                if (p[0] == '%' && p[1] == 's') {
-                        n += (size_t) snprintf(path + n, size - n, "%s", id);
-                        n = MIN(n, size - 1);
-                        p++;
-                } else
-                        path[n++] = *p;
-        path[n] = '\0';
-}
-
-int holder_open_log(const struct host *h, const struct holder_group *g, const char **ret_form) {
-        static const struct {
-                const char *engine, *form, *path; /* %s: the id */
-        } logs[] = {
-                { "docker ", "json-file", "/var/lib/docker/containers/%s/%s-json.log" },
-                { "podman ", "k8s-file",
-                  "/var/lib/containers/storage/overlay-containers/%s/userdata/ctr.log" },
-        };
-        char path[320];
-
-        for (size_t i = 0; i < ELEMENTSOF(logs); i++) {
-                struct stat st;
-                int fd;
-
-                if (!startswith(g->container, logs[i].engine))
-                        continue;
-                fill_ids(path, sizeof(path), logs[i].path, g->container_id);
-                fd = host_open_file(h, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
-                if (fd < 0)
-                        return fd;
-                if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
-                        (void) close_fd(fd);
-                        return -ENOENT;
-                }
-                *ret_form = logs[i].form;
-                return fd;
-        }
-        return -ENOENT;
-}
-
 /* The last *.service or *.scope, and where in the path it ends. */
 static size_t find_unit(const char *control_group, const char **ret) {
         size_t found = 0;
@@ -183,12 +99,12 @@ static size_t find_unit(const char *control_group, const char **ret) {
 
 /* In the same container, else the same unit, else the same control group. */
 static bool lives_with(const struct process *a, const struct process *b) {
-        char one[80], other[80];
+        char one[CONTAINER_SIZE], other[CONTAINER_SIZE];
         const char *unit;
         size_t n = find_unit(a->control_group, &unit);
 
-        holder_container_of(a->control_group, one, sizeof(one));
-        holder_container_of(b->control_group, other, sizeof(other));
+        container_print(a->control_group, one, sizeof(one));
+        container_print(b->control_group, other, sizeof(other));
         if (one[0] || other[0])
                 return streq(one, other);
         return n > 0 ? find_unit(b->control_group, &unit) == n &&
@@ -328,13 +244,18 @@ static bool unit_is_a_name(const char *unit) {
                !startswith(unit, "slurmstepd");
 }
 
-static void name_group(const struct host *h, struct holder_group *g) {
-        char program[48], words[128];
+/* init: the first process of its container, if it is in one. */
+static void name_group(const struct host *h, uint32_t init, struct holder_group *g) {
+        struct process p = { .parent = 0 };
+        char program[48], words[CONTAINER_NAME_SIZE];
 
         if (g->n_pids > 0 && name_by_environment(h, g->pids[0], g->name) && g->name[0])
                 return;
-        if (g->container[0])
-                (void) snprintf(words, sizeof(words), "%s", g->container);
+        if (g->container[0]) {
+                (void) read_stat(h, init, &p);
+                if (!container_name(h, g->container, g->container_id, p.parent, words, sizeof(words)))
+                        (void) snprintf(words, sizeof(words), "%s", g->container);
+        }
         else if (unit_is_a_name(g->unit))
                 (void) snprintf(words, sizeof(words), "%.*s", (int) strcspn(g->unit, "."), g->unit);
         else {
@@ -422,8 +343,8 @@ static bool fill_group(const struct host *h, const struct holder *all, size_t n,
         (void) snprintf(g->control_group, sizeof(g->control_group), "%s", leader.control_group);
         (void) find_unit(leader.control_group, &unit);
         (void) snprintf(g->unit, sizeof(g->unit), "%.*s", (int) strcspn(unit, "/"), unit);
-        holder_container_of(leader.control_group, g->container, sizeof(g->container));
-        if (find_container(leader.control_group, &unit))
+        container_print(leader.control_group, g->container, sizeof(g->container));
+        if (container_find(leader.control_group, &unit))
                 (void) snprintf(g->container_id, sizeof(g->container_id), "%.*s", CONTAINER_ID, unit);
         (void) snprintf(g->command, sizeof(g->command), "%s", all[group].command);
         for (size_t i = 0; i < n; i++) {
@@ -436,7 +357,7 @@ static bool fill_group(const struct host *h, const struct holder *all, size_t n,
                                 add_device(g, o->owners[k].device);
         }
         user_text(h, g->uid, g->user, sizeof(g->user));
-        name_group(h, g);
+        name_group(h, all[group].chain.pids[all[group].chain.n - 1], g);
         return true;
 }
 

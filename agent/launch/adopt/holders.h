@@ -12,6 +12,7 @@
  * Of a process's environment only the variables named in holders.c are looked at, and only their values that
  * are names go on. Reads /proc through the host seam; nothing is kept.
  */
+#include "container.h"
 #include "device_owners.h"
 #include "exit_record.h"
 #include "host.h"
@@ -29,8 +30,8 @@ struct holder_group {
         size_t n_pids;         /* more are left out */
         char control_group[HOLDER_GROUP_MAX]; /* of main_pid; "" when it is not known */
         char unit[96];         /* the last .service or .scope of it; "" */
-        char container[80];    /* "docker 0123456789ab": who made it, and how its id begins; "" */
-        char container_id[65]; /* all of it; "" */
+        char container[CONTAINER_SIZE]; /* "docker 0123456789ab": who made it, and how its id begins; "" */
+        char container_id[CONTAINER_ID + 1]; /* all of it; "" */
         char command[96];
         char user[48]; /* by /etc/passwd, else "uid1000" */
         char name[HOLDER_NAME_MAX + 1]; /* alike on all hosts of one run; unique among these groups */
@@ -45,14 +46,6 @@ size_t holders_group(const struct host *h, const struct device_owners *o,
 /* Whether its main process is still that one. */
 bool holder_group_lives(const struct host *h, const struct holder_group *g);
 
-/* Pure: "docker 0123456789ab" of a path of control groups; "" when no container is named in it. */
-void holder_container_of(const char *control_group, char *buf, size_t size);
-/*
- * Opens the file that its engine writes what the container prints into, where it does: *ret_form is then
- * "json-file" (docker's default) or "k8s-file" (podman's, where it has no journal). -ENOENT: it is in no
- * container, or that one prints elsewhere (docker's "local" and "journald" are not read).
- */
-int holder_open_log(const struct host *h, const struct holder_group *g, const char **ret_form);
 /* Pure: a name of a run out of free words: lower case, '-' for what a name may not have. "" when nothing is
  * left. */
 void holder_name_of(const char *words, char ret[static HOLDER_NAME_MAX + 1]);

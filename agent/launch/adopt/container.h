@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The container that a process lives in, by its control group: who made it, what people call it, and where
+ * its engine writes what it prints. docker and podman have a name and a log; others have an id alone.
+ */
+#include "host.h"
+
+#define CONTAINER_ID   64 /* hexadecimal digits */
+#define CONTAINER_SIZE 80 /* of "docker 0123456789ab" */
+#define CONTAINER_NAME_SIZE 129
+
+/* Pure: the engine's name, and where the id of the container begins in the path; NULL: none is named. */
+const char *container_find(const char *control_group, const char **ret_id);
+/* Pure: "docker 0123456789ab" of a path of control groups; "" when no container is named in it. */
+void container_print(const char *control_group, char *buf, size_t size);
+/*
+ * What it was called when it was made (--name). docker keeps it in a file; of podman's it is an argument of
+ * conmon, which is the parent of the container's first process. container: as printed. False: nobody says.
+ */
+bool container_name(const struct host *h, const char *container, const char *id, uint32_t conmon, char *buf,
+                    size_t size);
+/*
+ * Opens the file that its engine writes what the container prints into, where it does: *ret_form is then
+ * "json-file" (docker's default) or "k8s-file" (podman's, where it has no journal). -ENOENT: it is in no
+ * container, or that one prints elsewhere (docker's "local" and "journald" are not read).
+ */
+int container_open_log(const struct host *h, const char *container, const char *id, const char **ret_form);
