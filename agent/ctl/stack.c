@@ -162,12 +162,15 @@ int verb_stack(const struct ctl *c, int argc, char *argv[]) {
         if (words_check_run_name(&o, w.items[0]) < 0)
                 return EXIT_USAGE;
         r = stack_of_hostd(&o, w.items[0], &answer, &problem);
-        if (r < 0 && problem.no_answer && problem.retry_after == 0) { /* tpu-launchd alone is as busy */
-                struct problem hostd = problem;
+        if (r < 0 && problem.retry_after == 0) { /* else tpu-launchd alone is as busy */
+                struct problem hostd = problem; /* which may not be told of this run (Adopt=observe) */
 
                 r = stack_of_launchd(&o, w.items[0], &answer, &problem);
+                if (r < 0 && !hostd.no_answer)
+                        problem = hostd;
                 if (r == 0) {
-                        (void) problem_complain(&hostd);
+                        if (hostd.no_answer)
+                                (void) problem_complain(&hostd);
                         fputs("tpuctl: taken by tpu-launchd alone; the record was NOT sent to the "
                               "collector\n",
                               stderr);

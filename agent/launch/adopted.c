@@ -20,6 +20,7 @@
 struct adoption {
         struct runs *runs;
         char ignore[256];
+        bool only_here;
         struct chip_marks chips;
         uint64_t mark;
         int inotify_fd;
@@ -70,7 +71,8 @@ int adopted_refuse_lines(const struct kept_run *kept, struct problem *p) {
                            kept->name, kept->user);
 }
 
-static struct kept_run *make_kept(const struct runs *r, const struct holder_group *g, const char *name) {
+static struct kept_run *make_kept(const struct runs *r, const struct holder_group *g, const char *name,
+                                  bool only_here) {
         _cleanup_(kept_run_freep) struct kept_run *kept = calloc(1, sizeof(*kept));
         usec_t now = host_now(r->host), age;
         const char *const argv[] = { g->command };
@@ -84,6 +86,7 @@ static struct kept_run *make_kept(const struct runs *r, const struct holder_grou
         kept->uid = g->uid;
         kept->started_boot = g->started_boot;
         kept->started_real = host_now_real(r->host) - age;
+        kept->only_here = only_here;
         kept->state = LAUNCH_RUNNING;
         kept->main_pid = g->main_pid;
         kept->argv = strings_copy(argv, 1);
@@ -168,7 +171,7 @@ static void adopt(struct adoption *a, const struct holder_group *g) {
 
         if (runs_count_active(r) >= RUNS_ACTIVE_MAX || !choose_name(r, g, name))
                 return;
-        kept = make_kept(r, g, name);
+        kept = make_kept(r, g, name, a->only_here);
         run = kept ? run_insert(r, kept) : NULL;
         if (!run) {
                 (void) kept_run_free(kept);
@@ -354,6 +357,7 @@ int adoption_new(struct runs *r, const struct device_settings *s, struct adoptio
         if (!a)
                 return -ENOMEM;
         a->runs = r;
+        a->only_here = s->adopt == ADOPT_OBSERVE;
         (void) snprintf(a->ignore, sizeof(a->ignore), "%s", s->adopt_ignore);
         a->inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
         if (a->inotify_fd < 0)
@@ -369,7 +373,7 @@ int adoption_new(struct runs *r, const struct device_settings *s, struct adoptio
         if (k < 0)
                 return k;
         watch_nodes(a);
-        if (!s->adopt)
+        if (s->adopt == ADOPT_NO)
                 (void) sd_event_source_set_enabled(a->nodes, SD_EVENT_OFF),
                         (void) sd_event_source_set_enabled(a->timer, SD_EVENT_OFF);
         *ret = TAKE_PTR(a);

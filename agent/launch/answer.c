@@ -81,6 +81,7 @@ int answer_owners(const struct device_owners *o, struct frame_peer *peer, struct
 struct listing {
         struct runs *runs;
         const char *name;
+        uid_t uid;
         struct run_list *list;
         bool failed;
 };
@@ -149,7 +150,8 @@ static void list_one(const struct kept_run *kept, void *userdata) {
         struct listing *l = userdata;
         size_t *n = &l->list->reply.n_run;
 
-        if (*n >= RUN_LIST_MAX || (l->name[0] && !streq(l->name, kept->name)))
+        if (*n >= RUN_LIST_MAX || (l->name[0] && !streq(l->name, kept->name)) ||
+            !kept_run_is_shown_to(kept, l->uid))
                 return;
         l->list->runs[*n] = describe_run(l->runs, kept);
         if (l->list->runs[*n])
@@ -158,8 +160,8 @@ static void list_one(const struct kept_run *kept, void *userdata) {
                 l->failed = true;
 }
 
-int run_list_make(struct runs *r, const char *name, struct run_list *ret) {
-        struct listing l = { .runs = r, .name = name, .list = ret };
+int run_list_make(struct runs *r, const char *name, uid_t uid, struct run_list *ret) {
+        struct listing l = { .runs = r, .name = name, .uid = uid, .list = ret };
 
         local__run_list_reply__init(&ret->reply);
         ret->reply.run = ret->runs;

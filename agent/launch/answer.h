@@ -26,8 +26,9 @@ struct run_list {
         Local__RunListReply reply;
         Local__Run *runs[RUN_LIST_MAX];
 };
-/* name: of the run, or "" for all. -ENOENT when there is no such run, -ENOMEM. To be cleared in any case. */
-int run_list_make(struct runs *r, const char *name, struct run_list *ret);
+/* name: of the run, or "" for all. uid: who asks. -ENOENT when there is no such run for that user, -ENOMEM.
+ * To be cleared in any case. */
+int run_list_make(struct runs *r, const char *name, uid_t uid, struct run_list *ret);
 void run_list_clear(struct run_list *l);
 
 /* The environment that a run has, as it was frozen at its start, for its user and root. Values that look

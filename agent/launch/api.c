@@ -172,7 +172,7 @@ static void add_watcher(struct launch_api *a, struct frame_peer *peer) {
 static int handle_run_list(struct launch_api *a, struct frame_peer *peer, const Local__RunListRequest *q,
                            struct problem *p) {
         struct run_list list;
-        int r = run_list_make(a->runs, q->name, &list);
+        int r = run_list_make(a->runs, q->name, frame_peer_creds(peer)->uid, &list);
 
         if (q->watch)
                 add_watcher(a, peer);
@@ -230,7 +230,7 @@ static int handle_log(struct launch_api *a, struct frame_peer *peer, const struc
 
         if (r < 0)
                 return r;
-        if (!kept)
+        if (!kept || !kept_run_is_shown_to(kept, c->uid))
                 return no_such_run(a->runs, q->name, p);
         fd = kept->held ? container_open_log(a->host, kept->held->container, kept->held->container_id, &form)
                         : -ENOENT;

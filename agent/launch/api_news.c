@@ -7,18 +7,15 @@
 
 /* What there is now, to all who watch. */
 static void send_to_watchers(struct launch_api *a) {
-        struct run_list list;
-        bool any = false;
+        for (size_t i = 0; i < WATCHERS_MAX; i++) {
+                struct run_list list;
 
-        for (size_t i = 0; i < WATCHERS_MAX; i++)
-                any = any || a->watchers[i];
-        if (!any)
-                return;
-        if (run_list_make(a->runs, "", &list) == 0)
-                for (size_t i = 0; i < WATCHERS_MAX; i++)
-                        if (a->watchers[i])
-                                answer(a->watchers[i], LOCAL__KIND__KIND_RUN_LIST_REPLY, &list.reply.base);
-        run_list_clear(&list);
+                if (!a->watchers[i])
+                        continue;
+                if (run_list_make(a->runs, "", frame_peer_creds(a->watchers[i])->uid, &list) == 0)
+                        answer(a->watchers[i], LOCAL__KIND__KIND_RUN_LIST_REPLY, &list.reply.base);
+                run_list_clear(&list);
+        }
 }
 
 /* One that asked for the same generation again waits beside the first. */

@@ -10,6 +10,8 @@ int rights_check(struct runs *r, const struct caller *c, enum action action, con
         const struct kept_run *kept = runs_find(r, name);
         struct refusal refusal;
 
+        if (kept && !kept_run_is_shown_to(kept, c->uid))
+                kept = NULL;
         /* Without a run, the question is whether one's own could be meant; remote has none, and asks about
          * what it sees. */
         if (kept ? authority_decide(c, action, kept->uid, kept->user, &refusal) < 0 :

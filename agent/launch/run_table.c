@@ -85,8 +85,9 @@ int no_such_run(const struct runs *r, const char *name, struct problem *p) {
         size_t n = 0, i = 0;
 
         for (const struct run *run = r->list; run && i < NAMED_MAX; run = run->next)
-                n += (size_t) snprintf(known + n, sizeof(known) - n, "%s%s", i++ > 0 ? ", " : "",
-                                       run->kept->name);
+                if (!run->kept->only_here) /* whoever asks */
+                        n += (size_t) snprintf(known + n, sizeof(known) - n, "%s%s", i++ > 0 ? ", " : "",
+                                               run->kept->name);
         return problem_set(p, -ENOENT, "tpuctl runs", "there is no run '%.64s' on this host%s%s", name,
                            i > 1   ? "; there are: "
                            : i > 0 ? "; there is: "

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs that others started, from the first walk to their end, as callers of tpu-launchd see them. */
 #include "adopted.h"
+#include "answer.h"
 #include "launch-bench.h"
 #include "process-tree.h"
+#include "rights.h"
 
 #define SESSION   "/user.slice/user-1000.slice/session-3.scope"
 #define CONTAINER "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -23,7 +25,7 @@ static void expect_adopted(struct bench *b, const char *name, const char *state,
 }
 
 static struct adoption *begin(struct bench *b, const struct tree_process *process, const char *ignore) {
-        struct device_settings s = { .adopt = true };
+        struct device_settings s = { .adopt = ADOPT_YES };
         struct adoption *a;
 
         (void) snprintf(s.adopt_ignore, sizeof(s.adopt_ignore), "%s", ignore);
@@ -75,6 +77,33 @@ static void never_ended_by_us(void) {
         ASSERT_EQ(b.fake.stops, 0);
         ASSERT_EQ(b.fake.kills, 0);
         expect_adopted(&b, "uid0-train", "running", "");
+        (void) adoption_free(a);
+}
+
+/* Adopt=observe: tpu-hostd is not told of it, and may do nothing with it. */
+static void seen_by_its_own_alone(void) {
+        const struct device_settings s = { .adopt = ADOPT_OBSERVE };
+        const struct caller hostd = { .uid = 997, .name = "tpu-hostd", .remote = true };
+        _cleanup_bench_ struct bench b;
+        struct run_list l;
+        struct adoption *a;
+        struct problem p;
+
+        bench_init(&b);
+        tree_add(&b.scratch, &trainer);
+        tree_open(&b.scratch, 70, "/dev/accel0");
+        ASSERT_OK(adoption_new(b.runs, &s, &a));
+        look_at(&b, a, 1000);
+        ASSERT_OK(run_list_make(b.runs, "", 0, &l));
+        ASSERT_EQ(l.reply.n_run, 1);
+        run_list_clear(&l);
+        ASSERT_OK(run_list_make(b.runs, "", 997, &l));
+        ASSERT_EQ(l.reply.n_run, 0);
+        run_list_clear(&l);
+        ASSERT_EQ(run_list_make(b.runs, "uid0-train", 997, &l), -ENOENT);
+        run_list_clear(&l);
+        ASSERT_EQ(rights_check(b.runs, &hostd, ACTION_CAPTURE, "uid0-train", &p), -ENOENT);
+        ASSERT_STREQ(p.text, "there is no run 'uid0-train' on this host, nor any other");
         (void) adoption_free(a);
 }
 
@@ -157,8 +186,8 @@ static void ignored(void) {
 }
 
 int main(void) {
-        static void (*const tests[])(void) = { adopted_and_gone, never_ended_by_us, lines_are_elsewhere,
-                                               captured, ignored };
+        static void (*const tests[])(void) = { adopted_and_gone, never_ended_by_us, seen_by_its_own_alone,
+                                               lines_are_elsewhere, captured, ignored };
 
         return bench_main(tests, ELEMENTSOF(tests));
 }

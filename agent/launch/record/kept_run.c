@@ -19,6 +19,10 @@ const char *launch_state_name(enum launch_state s) {
         return s < _LAUNCH_STATE_MAX ? state_names[s] : "?";
 }
 
+bool kept_run_is_shown_to(const struct kept_run *kept, uid_t uid) {
+        return !kept->only_here || uid == 0 || uid == kept->uid;
+}
+
 const char *kept_run_shown_state(const struct kept_run *kept) {
         return kept->ending ? "ending" : launch_state_name(kept->state);
 }

@@ -201,6 +201,21 @@ static int parse_devices(const char *value, void *dest, char why[static 96]) {
         return 0;
 }
 
+static int parse_adopt(const char *value, void *dest, char why[static 96]) {
+        enum adopt *ret = dest;
+        bool yes;
+
+        if (streq(value, "observe"))
+                *ret = ADOPT_OBSERVE;
+        else if (config_parse_bool(value, &yes, why) == 0)
+                *ret = yes ? ADOPT_YES : ADOPT_NO;
+        else {
+                (void) snprintf(why, 96, "it is yes, observe or no");
+                return -EINVAL;
+        }
+        return 0;
+}
+
 int device_settings_load(const struct host *h, const char *config, FILE *show, struct device_settings *ret,
                          unsigned *ret_warnings) {
         _cleanup_device_settings_ struct device_settings s = { .any_device = false };
@@ -208,7 +223,7 @@ int device_settings_load(const struct host *h, const char *config, FILE *show, s
         const struct config_item items[] = {
                 CONFIG_WORD("Devices", "Policy", config_parse_bool, &s.any_device, "tpu", policies),
                 CONFIG_ITEM("Devices", "Allow", parse_devices, &s.devices, ""),
-                CONFIG_ITEM("Adopt", "Adopt", config_parse_bool, &s.adopt, "yes"),
+                CONFIG_ITEM("Adopt", "Adopt", parse_adopt, &s.adopt, "yes"),
                 CONFIG_ITEM("Adopt", "Ignore", config_parse_string255, &s.adopt_ignore, ""),
         };
         struct config c = { .items = items, .n_items = ELEMENTSOF(items) };

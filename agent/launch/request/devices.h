@@ -63,13 +63,16 @@ void device_policy_warn(const struct host *h, const Run__Spec *s, char *warning,
  *   [Devices] Policy=tpu         tpu: the TPU's nodes, the pseudo devices and what is allowed besides;
  *                                any: no policy at all
  *             Allow=/dev/x …     for every run of this host
- *   [Adopt]   Adopt=yes          whether what others started on the chips is a run
+ *   [Adopt]   Adopt=yes          whether what others started on the chips is a run; observe: one that only
+ *                                root and its user are told of
  *             Ignore=jupyter* …  what is none: patterns (fnmatch(3)) of the program's name
  */
+enum adopt { ADOPT_YES, ADOPT_NO, ADOPT_OBSERVE };
+
 struct device_settings {
         bool any_device;
         char **devices; /* NULL: none */
-        bool adopt;
+        enum adopt adopt;
         char adopt_ignore[256];
 };
 void device_settings_clear(struct device_settings *s);
