@@ -11,6 +11,7 @@
 #include "io.h"
 #include "order.h"
 #include "own_identity.h"
+#include "replace.h"
 #include "run_fleet.h"
 #include "run_spec.h"
 #include "table.h"
@@ -108,7 +109,7 @@ static void run_secrets_clear(struct run_secrets *s) {
 
 /* What only a run of this host may have. */
 struct here {
-        bool despite_cordon;
+        bool despite_cordon, replace, yes;
         struct run_secrets secrets;
 };
 
@@ -186,6 +187,9 @@ static int run_here(const struct options *o, Run__Spec *s, const struct here *on
                 return problem_complain(&problem);
         if (load_identity(o, &identity) < 0)
                 return EXIT_REFUSED;
+        r = only->replace ? replace_holders(o, only->yes) : 0;
+        if (r != 0)
+                return r;
         identity_facts_fill(&identity, &facts);
         m.spec = s;
         m.world = &facts.world;
@@ -340,6 +344,8 @@ static int start_run(struct options *o, Run__Spec *s, const char *url, const str
         else if ((over_slices && name_user(s) < 0) ||
                  run_spec_check(s, over_slices ? RUN_SLICES : RUN_HERE, why) < 0)
                 (void) refuse_options(why);
+        else if (over_slices && only->replace)
+                (void) refuse_options("--replace is for runs of one host");
         else if (!over_slices && (url || detach))
                 (void) refuse_options("--detach and --collector are for runs over slices (--slices, --on)");
         else
@@ -363,6 +369,10 @@ int verb_run(const struct ctl *c, int argc, char *argv[]) {
                           { "secret", "NAME=FILE",
                             "a variable whose value is in FILE, shown by nothing; may be repeated", &secret,
                             NULL },
+                          { "replace", NULL, "end who holds the chips first, with your own rights", NULL,
+                            &only.replace },
+                          { "yes", NULL, "with --replace: do not ask before they are ended", NULL,
+                            &only.yes },
                           { "detach", NULL, "over slices: do not wait until it runs", NULL, &detach },
                           { "collector", "URL",
                             "whose registry starts it; default: tpuctl.conf, else " COLLECTOR_DEFAULT, &url,
@@ -370,7 +380,7 @@ int verb_run(const struct ctl *c, int argc, char *argv[]) {
                           { "file", "FILE",
                             "[Run] with the others as Name=, Env=, …, and Command= (also: -f)", &file,
                             NULL } },
-                .n = 5,
+                .n = 7,
         };
         struct options o = { .program = "tpuctl run",
                              .synopsis = "[OPTION…] -- COMMAND…",

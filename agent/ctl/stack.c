@@ -163,7 +163,7 @@ int verb_stack(const struct ctl *c, int argc, char *argv[]) {
                 return EXIT_USAGE;
         r = stack_of_hostd(&o, w.items[0], &answer, &problem);
         if (r < 0 && problem.retry_after == 0) { /* else tpu-launchd alone is as busy */
-                struct problem hostd = problem; /* which may not be told of this run (Adopt=observe) */
+                struct problem hostd = problem; /* it may not know of this run (Adopt=observe) */
 
                 r = stack_of_launchd(&o, w.items[0], &answer, &problem);
                 if (r < 0 && !hostd.no_answer)

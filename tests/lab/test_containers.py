@@ -96,6 +96,11 @@ class Containers(unittest.TestCase):
             host.sh("docker import /var/tmp/py.tar py:1; podman import -q /var/tmp/py.tar localhost/py:1",
                     timeout=120)
 
+    def remove(self, command, name):
+        for host in self.lab.hosts:
+            host.sh(f"{command} rm -f {name}", timeout=60, check=False)
+            self.mark(host, 0)
+
     def run_of(self, host, name):
         return {r["name"]: r for r in json.loads(host.sh("tpuctl runs --json"))["runs"]}.get(name)
 
@@ -122,6 +127,7 @@ class Containers(unittest.TestCase):
         command, name, (h0, h1) = ENGINES[engine][0], f"train-{engine}", self.lab.hosts
         for host in self.lab.hosts:
             host.sh("chmod 0666 /dev/accel0")
+        self.addCleanup(self.remove, command, name)
         self.start(engine, name)
         for host in self.lab.hosts:
             host.wait_for(lambda h=host: self.run_of(h, name), 120, "who holds the chip is found")
@@ -135,9 +141,7 @@ class Containers(unittest.TestCase):
         said = int(h0.sh(f"{command} logs --tail 1 {name}").split(":")[1].split(",")[0])
         self.assertLess(abs(said - self.step(h0, name)), 60)
         # Its stacks, through the container's own namespaces.
-        stack = h1.sh(f"tpuctl stack {name}")
-        self.assertIn("/srv/loop.py", stack)
-        self.assertIn("exchange", stack + h0.sh(f"tpuctl stack {name}"))
+        self.assertIn('File "/srv/loop.py", line ', h1.sh(f"tpuctl stack {name}"))
         lines = h0.run(["tpuctl", "logs", name], check=False)
         self.assertIn(f"to do:  sudo {command} logs ", lines.err)
         stop = h0.run(["tpuctl", "stop", name, "--here"], check=False)
@@ -160,13 +164,10 @@ class Containers(unittest.TestCase):
         at = self.step(h0, name)
         h0.wait_for(lambda: self.step(h0, name) > at + 5, 60, "it goes on")
         # Its end.
-        h1.sh(f"{command} rm -f {name}", timeout=60)
-        for host in self.lab.hosts:
-            self.mark(host, 0)
+        self.remove(command, name)
         for host in self.lab.hosts:
             host.wait_for(lambda h=host: self.run_of(h, name)["state"] == "exited", 30, "its end is seen")
         self.assertNotEqual(self.run_of(h1, name)["cause"], "success")
-        h0.sh(f"{command} rm -f {name}", timeout=60, check=False)
 
     def test_docker(self):
         scenario.wait_until(lambda: all(slices.registry(h)["state"] == "member" for h in self.lab.hosts), 90,

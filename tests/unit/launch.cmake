@@ -1,4 +1,5 @@
 unit_test(adopted KNOWS launch)
+unit_test(busy KNOWS launch)
 unit_test(allocator KNOWS launch)
 unit_test(authority KNOWS launch)
 unit_test(holders KNOWS launch)

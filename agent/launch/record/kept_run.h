@@ -70,10 +70,10 @@ struct kept_run {
         /* Of a run that somebody else started (adopted.h): who holds the chips. NULL: we started it. Such a
          * run has no file, no unit of ours and no record of its end. */
         struct holder_group *held;
-        bool only_here; /* likewise: nobody but root and its user is told of it, so that it leaves no host */
+        bool only_here; /* likewise: only root and its user see it, and so it leaves no host */
 };
 
-/* Whether this user is told of the run. tpu-hostd is one: what it does not know is in no telemetry. */
+/* Whether this user sees the run. tpu-hostd is one: what it does not know is in no telemetry. */
 bool kept_run_is_shown_to(const struct kept_run *kept, uid_t uid);
 
 const char *launch_state_name(enum launch_state s);

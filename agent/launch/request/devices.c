@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "busy.h"
 #include "config.h"
 #include "device_list.h"
 #include "log.h"
@@ -49,20 +50,6 @@ static void remove_stale_lockfile(const struct host *h, const char *run) {
                                          LIBTPU_LOCKFILE_DIRECTORY, LIBTPU_LOCKFILE);
 }
 
-static int refuse_busy(const struct device_owner *o, const char *run, struct problem *p) {
-        char remedy[200];
-        int unit = (int) strcspn(o->unit, ".");
-
-        if (startswith(o->unit, RUN_UNIT_PREFIX))
-                (void) snprintf(remedy, sizeof(remedy), "tpuctl stop %.*s, or --share-devices",
-                                unit - (int) strlen(RUN_UNIT_PREFIX), o->unit + strlen(RUN_UNIT_PREFIX));
-        else
-                (void) snprintf(remedy, sizeof(remedy), "end it on that host: kill %u, or --share-devices",
-                                o->pid);
-        return problem_set(p, -EBUSY, remedy, "run %s: %s is in use by process %u of uid %u (%s%s%s)", run,
-                           o->device, o->pid, o->uid, o->command, o->unit[0] ? ", in " : "", o->unit);
-}
-
 int devices_check(const struct host *h, const Run__Spec *s, const char *run, struct problem *p,
                   char *warning, size_t size) {
         _cleanup_free_ struct owners_cache *c = calloc(1, sizeof(*c));
@@ -74,7 +61,7 @@ int devices_check(const struct host *h, const Run__Spec *s, const char *run, str
                 return problem_set(p, -ENOMEM, "try again", "out of memory");
         o = owners_get(h, c);
         if (o->n > 0)
-                return refuse_busy(&o->owners[0], run, p);
+                return busy_refuse(h, o, run, p);
         if (o->error == 0 && !o->incomplete)
                 remove_stale_lockfile(h, run);
         else if (warning)

@@ -64,7 +64,7 @@ void device_policy_warn(const struct host *h, const Run__Spec *s, char *warning,
  *                                any: no policy at all
  *             Allow=/dev/x …     for every run of this host
  *   [Adopt]   Adopt=yes          whether what others started on the chips is a run; observe: one that only
- *                                root and its user are told of
+ *                                root and its user see
  *             Ignore=jupyter* …  what is none: patterns (fnmatch(3)) of the program's name
  */
 enum adopt { ADOPT_YES, ADOPT_NO, ADOPT_OBSERVE };
