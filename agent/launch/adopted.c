@@ -25,6 +25,8 @@ struct adoption {
         uint64_t mark;
         int inotify_fd;
         sd_event_source *nodes, *timer;
+        unsigned living;      /* adopted runs at the last timer */
+        usec_t watchful_until;
         usec_t looked, due; /* boot clock: the last walk; when the next one is at the latest */
         struct owners_cache owners;
         struct holder_group groups[HOLDER_GROUPS_MAX];
@@ -123,6 +125,7 @@ static void end_adopted(struct run *run, const char *why) {
         struct kept_run *kept = run->kept;
         struct cause_found found;
         struct end_evidence e = { .record = &kept->end,
+                                  .preempted = kept->preempted_real > 0,
                                   .hints = kept->hints,
                                   .hint_text = (const char(*)[CAUSE_TEXT_MAX]) kept->hint_text,
                                   .log = -1 };
@@ -286,12 +289,25 @@ static void walk_soon(struct adoption *a) {
         arm(a);
 }
 
+/* Where one ended another may take its chips before the mark is read again, and it reads as before. */
+static bool is_watchful(struct adoption *a, usec_t now) {
+        unsigned living = 0;
+
+        for (const struct run *run = a->runs->list; run; run = run->next)
+                living += run->kept->held && run->kept->state != LAUNCH_EXITED;
+        if (living < a->living)
+                a->watchful_until = now + ADOPT_WATCHFUL;
+        a->living = living;
+        return now < a->watchful_until;
+}
+
 static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
         struct adoption *a = userdata;
         uint64_t mark = chip_marks_read(a->runs->host, &a->chips);
+        usec_t now = host_now(a->runs->host);
 
         (void) s, (void) usec;
-        if (mark != a->mark || host_now(a->runs->host) >= a->due)
+        if (is_watchful(a, now) || mark != a->mark || now >= a->due)
                 adoption_look(a);
         a->mark = mark;
         (void) sd_event_source_set_enabled(a->nodes, SD_EVENT_ON);

@@ -7,7 +7,7 @@
  * It is found by a walk over the open files of all processes (owners.h). A walk follows
  *   - an open or close of a device node in /dev (inotify);
  *   - another mark of the chips (chip_marks.h), read every ADOPT_MARK_EVERY: containers have other nodes;
- *   - the end of the main process of an adopted run (pidfd);
+ *   - the end of an adopted run, each ADOPT_MARK_EVERY for ADOPT_WATCHFUL: it may be started again;
  *   - ADOPT_LOOK_EVERY, whatever the marks say.
  * Who has run for less than ADOPT_AFTER is not adopted: tools that look at the chips are no runs.
  *
@@ -19,6 +19,7 @@
 #define ADOPT_AFTER      (60 * USEC_PER_SEC)
 #define ADOPT_MARK_EVERY (10 * USEC_PER_SEC)
 #define ADOPT_LOOK_EVERY (300 * USEC_PER_SEC)
+#define ADOPT_WATCHFUL   (120 * USEC_PER_SEC)
 #define ADOPT_LOOK_APART (2 * USEC_PER_SEC) /* between two walks, whatever happens */
 
 struct adoption;

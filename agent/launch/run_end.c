@@ -326,6 +326,12 @@ int runs_signal(struct runs *r, const char *name, uint64_t generation, char *ret
                                    kept->generation, generation);
         if (kept->state == LAUNCH_EXITED)
                 return problem_set(p, -ESRCH, "see: tpuctl runs", "run %s has ended", name);
+        if (kept->held) { /* it is its owner's alone; but how it ends is known from here on */
+                kept->preempted_real = host_now_real(r->host);
+                (void) snprintf(ret_done, size, "nothing: user %.40s started it without tpu-launchd",
+                                kept->user);
+                return 0;
+        }
         if (streq(kept->spec->preempt, "none"))
                 return problem_set(p, -ENOTSUP, "start it with tpuctl run --preempt TERM",
                                    "run %s does not say how it is notified of a preemption", name);

@@ -138,6 +138,8 @@ class Containers(unittest.TestCase):
         # Its lines are its steps.
         for host in self.lab.hosts:
             host.wait_for(lambda h=host: self.step(h, name) > 5, 60, "its steps are read")
+            learned = self.step(host, name) + 100
+            host.wait_for(lambda h=host: self.step(h, name) > learned, 90, "its step time is learned")
         said = int(h0.sh(f"{command} logs --tail 1 {name}").split(":")[1].split(",")[0])
         self.assertLess(abs(said - self.step(h0, name)), 60)
         # Its stacks, through the container's own namespaces.
@@ -159,7 +161,7 @@ class Containers(unittest.TestCase):
             time.sleep(1)
         took = time.monotonic() - began
         print(f"{engine}: named after {took:.1f} s: {said.out.splitlines()[:3]}", flush=True)
-        self.assertLess(took, 40, said.out + said.err)
+        self.assertLess(took, 40, said.out + said.err + h0.sh("tpuctl runs; journalctl -u tpu-hostd | tail"))
         h1.sh(f"kill -CONT {pid}")
         at = self.step(h0, name)
         h0.wait_for(lambda: self.step(h0, name) > at + 5, 60, "it goes on")

@@ -80,6 +80,28 @@ static void never_ended_by_us(void) {
         (void) adoption_free(a);
 }
 
+/* A notice of a preemption: it gets no signal from us, and why it ended is known all the same. */
+static void preempted(void) {
+        Local__SignalRequest q = LOCAL__SIGNAL_REQUEST__INIT;
+        _cleanup_bench_ struct bench b;
+        Local__SignalReply *r;
+        struct adoption *a;
+
+        bench_init(&b);
+        a = begin(&b, &trainer, "");
+        look_at(&b, a, 1000);
+        q.name = (char[]){ "uid0-train" };
+        r = (Local__SignalReply *) take(&b, ask(&b, LOCAL__KIND__KIND_SIGNAL_REQUEST, &q.base),
+                                        LOCAL__KIND__KIND_SIGNAL_REPLY, &local__signal_reply__descriptor);
+        ASSERT_STREQ(r->done, "nothing: user uid0 started it without tpu-launchd");
+        local__signal_reply__free_unpacked(r, NULL);
+        ASSERT_EQ(b.fake.signalled, 0);
+        tree_close(&b.scratch, 70);
+        look_at(&b, a, 1010);
+        expect_adopted(&b, "uid0-train", "exited", "preempted");
+        (void) adoption_free(a);
+}
+
 /* Adopt=observe: tpu-hostd is not told of it, and may do nothing with it. */
 static void seen_by_its_own_alone(void) {
         const struct device_settings s = { .adopt = ADOPT_OBSERVE };
@@ -186,8 +208,9 @@ static void ignored(void) {
 }
 
 int main(void) {
-        static void (*const tests[])(void) = { adopted_and_gone, never_ended_by_us, seen_by_its_own_alone,
-                                               lines_are_elsewhere, captured, ignored };
+        static void (*const tests[])(void) = { adopted_and_gone, never_ended_by_us, preempted,
+                                               seen_by_its_own_alone, lines_are_elsewhere, captured,
+                                               ignored };
 
         return bench_main(tests, ELEMENTSOF(tests));
 }

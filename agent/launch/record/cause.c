@@ -88,6 +88,11 @@ static void by_notice(const struct end_evidence *e, struct cause_found *f) {
         const struct exit_record *r = e->record;
         char checkpoint[80] = "its log shows no checkpoint since then";
 
+        if (streq(r->result, "unknown")) {
+                found(f, CAUSE_PREEMPTED, "",
+                      "a notice said that its host is taken away, and then it ended");
+                return;
+        }
         if (e->checkpoint && e->checkpoint_step >= 0)
                 (void) snprintf(checkpoint, sizeof(checkpoint),
                                 "its log shows a checkpoint of step %" PRId64 " since then",
