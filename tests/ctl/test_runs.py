@@ -239,6 +239,15 @@ train: may have stalled: no step for 31 s
         for args in (["run", "true"], ["stop", "a"], ["runs"], ["stack", "a"]):
             self.assertIn("to do:  systemctl status tpu-launchd", self.expect(args, 3, stdout="").stderr)
 
+    def test_where_it_cannot_be(self):
+        (self.root / "run/secrets/kubernetes.io").mkdir(parents=True)
+        said = self.expect(["run", "true"], 3, stdout="").stderr
+        self.assertIn("this is a Kubernetes pod", said)
+        self.assertIn("to do:  kubectl get jobsets,pods", said)
+        (self.root / "run/secrets/kubernetes.io").rmdir()
+        (self.root / "etc/os-release").write_text('NAME="Container-Optimized OS"\nID=cos\nVERSION=117\n')
+        self.assertIn("this is Container-Optimized OS", self.expect(["runs"], 3, stdout="").stderr)
+
     def test_stack(self):
         hostd = self.hostd()
         hostd.answers[("POST", "/v1/runs/train/capture")] = (200,

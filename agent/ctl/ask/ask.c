@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <curl/curl.h>
+#include <fcntl.h>
 #include <time.h>
 
 #include "ask.h"
@@ -162,8 +163,36 @@ static int launchd_refused(const struct frame *f, struct problem *p) {
         return r;
 }
 
-static int launchd_silent(struct problem *p, int error, const char *path) {
+/* Where the package cannot be: a pod owns neither the host's network nor its systemd, and
+ * Container-Optimized OS has no package manager and a root that cannot be written to. 0: it may be here. */
+static int refuse_place(const char *root, struct problem *p) {
+        _cleanup_host_ struct host h = HOST_NULL;
+        _cleanup_close_ int pod = -1;
+        char os[1024] = "";
+
+        if (host_open(root, &h) < 0)
+                return 0;
+        pod = host_open_file(&h, "/run/secrets/kubernetes.io", O_PATH | O_DIRECTORY);
+        if (pod >= 0)
+                return problem_set(
+                        p, -ENOTSUP, "kubectl get jobsets,pods # its runs are those of Kubernetes",
+                        "this is a Kubernetes pod, where tpu-hostd neither runs nor starts anything: "
+                        "it needs a TPU VM with Debian or Ubuntu");
+        (void) host_read(&h, "/etc/os-release", os, sizeof(os), NULL); /* or it says nothing */
+        if (strstr(os, "\nID=cos\n") || startswith(os, "ID=cos\n"))
+                return problem_set(
+                        p, -ENOTSUP, "docker ps # what runs here runs in containers",
+                        "this is Container-Optimized OS, where tpu-hostd cannot be installed: it needs "
+                        "a TPU VM with Debian or Ubuntu");
+        return 0;
+}
+
+static int launchd_silent(const char *root, struct problem *p, int error, const char *path) {
+        int r = refuse_place(root, p);
+
         p->no_answer = true;
+        if (r < 0)
+                return r;
         return problem_set(p, error,
                            error == -EACCES ? ASK_AS_ROOT
                                             : "systemctl status tpu-launchd.socket tpu-launchd "
@@ -186,12 +215,12 @@ int launchd_ask(const char *root, uint16_t kind, const ProtobufCMessage *m, uint
                                    strerror(-r));
         fd = frame_connect(path);
         if (fd < 0)
-                return launchd_silent(problem, fd, path);
+                return launchd_silent(root, problem, fd, path);
         r = frame_send(fd, kind, m, timeout);
         if (r == 0)
                 r = frame_receive(fd, timeout, &f, &buf);
         if (r < 0)
-                return launchd_silent(problem, r, path);
+                return launchd_silent(root, problem, r, path);
         if (f.kind == LOCAL__KIND__KIND_ERROR)
                 return launchd_refused(&f, problem);
         if (f.kind != want)
