@@ -84,10 +84,11 @@ int store_read_handover(struct store *s, int64_t after, size_t rows_max, size_t 
 }
 
 int store_forget_handover(struct store *s, const struct handover *h) {
-        int r = h->n_rows > 0 ? store_begin(s) : -ENODATA;
+        int r;
 
-        if (r == -ENODATA)
+        if (h->n_rows == 0)
                 return 0;
+        r = store_begin(s);
         for (size_t i = 0; r == 0 && i < h->n_rows; i++)
                 r = store_run(s, ST_HANDOVER_DELETE, BIND(INT(h->rows[i])));
         if (r == 0)
