@@ -40,9 +40,9 @@ uint64_t alike_process(const char *command, uint32_t before) {
 /* Locks that somebody has, and those that processes share, are other things than a condition of the process
  * that nobody has. */
 static uint64_t lock_class(const struct host_capture *c, const struct captured_thread *thread) {
-        const struct captured_wait *w = &c->waits[thread->first_wait];
+        const struct captured_wait *w = thread->n_waits == 1 ? &c->waits[thread->first_wait] : NULL;
 
-        if (thread->n_waits != 1 || w->kind != WAIT_LOCK)
+        if (!w || w->kind != WAIT_LOCK)
                 return 0;
         return w->holder_tid > 0 ? 2 : w->space != 0;
 }
