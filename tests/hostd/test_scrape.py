@@ -66,7 +66,7 @@ class Case(unittest.TestCase):
             h = Hostd()
             self.addCleanup(h.close)
         own = h.root / "proc/self"
-        own.mkdir()
+        own.mkdir(exist_ok=True)
         (own / "stat").write_text("7 (tpu-hostd) S 1 7 7 0 -1 4194560 1 0 0 0 250 150 0 0 20 0 2 0 1 1 1\n")
         (own / "statm").write_text("9000 1000 900 100 0 400 0\n")
         h.start()
