@@ -30,7 +30,7 @@ class Hostd(around.Hostd):
         cleanup(lambda: self.close(failed=bool(self.process and self.process.poll())))
         for folder in ("proc", "sys/fs", "sys/block", "sys/devices"):
             shutil.copytree(NUMBERS / folder, self.root / folder, symlinks=True, dirs_exist_ok=True)
-        (self.root / "proc/self").mkdir()
+        (self.root / "proc/self").mkdir(exist_ok=True)
         (self.root / "proc/self/stat").write_text("7 (tpu-hostd) S 1 7 7 0 -1 4194560 1 0 0 0 250 150 0 0 "
                                                   "20 0 2 0 1 1 1\n")
         (self.root / "proc/self/statm").write_text("9000 1000 900 100 0 400 0\n")
