@@ -79,7 +79,7 @@ class Foreign(unittest.TestCase):
             for path in (HERE.parents[1] / room).rglob("*.[ch]"):
                 literals |= set(re.findall(r'"([A-Za-z_]\w*)"', path.read_text()))
         self.assertGreater(len(names), 20)
-        self.assertEqual(names & literals, set())
+        self.assertEqual(names & literals - {"service"}, set())  # gRPC's own name
 
     def test_each_cause_is_of_a_known_kind(self):
         self.assertEqual(len(ROUND), 20)

@@ -37,9 +37,9 @@ class Sums(grpc.GenericRpcHandler):
 
     def service(self, handler_call_details):
         if handler_call_details.method == ADD:
-            return grpc.unary_unary_rpc_method_handler(self.add)
+            return grpc.unary_unary_rpc_method_handler(self.add_part)
 
-    def add(self, request, _context):
+    def add_part(self, request, _context):
         key = HEAD.unpack_from(request)
         with self.come:
             parts = self.parts.setdefault(key, [])
@@ -56,16 +56,16 @@ class Asker:
         channels = [grpc.insecure_channel(f"ipv4:{socket.gethostbyname(p)}:{PORT}") for p in PLACES]
         self.add = [c.unary_unary(ADD) for c in channels]
 
-    def ask(self, step, bucket, part, place):
+    def ask_for(self, step, bucket, part, place):
         return self.add[place].future(HEAD.pack(step, bucket) + part.tobytes(), wait_for_ready=True)
 
     def sum_up(self, step, row):
-        asked = [self.ask(step, number, part, number % len(PLACES))
+        asked = [self.ask_for(step, number, part, number % len(PLACES))
                  for number, part in enumerate(numpy.array_split(row, BUCKETS))]
         return numpy.concatenate([numpy.frombuffer(a.result(), numpy.float32) for a in asked])
 
     def one_more(self):
-        self.ask(0, BUCKETS, numpy.zeros(2, numpy.float32), 0 if RANK else 1).result()
+        self.ask_for(0, BUCKETS, numpy.zeros(2, numpy.float32), 0 if RANK else 1).result()
 
 
 def produce(place, seed, settings, tally):
@@ -114,7 +114,7 @@ def fit(settings, tally, batches):
         step += 1
 
 
-def main():
+def take_part():
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     settings, tally = Settings(os.environ.get("SETTINGS", "/srv/training/settings.json")), Tally()
     batches = Batches(settings, tally)
@@ -127,4 +127,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    take_part()
