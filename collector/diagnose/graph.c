@@ -81,8 +81,7 @@ static void cut_who_spins(const struct wait_graph *g, struct wait_chain *c, uint
 }
 
 /* It is held up by itself, where no other rank stands: then who waits as most do, and has received last,
- * serves the others and waits for this one, too. Nor does it owe where a connection of the run loses what is
- * sent. */
+ * serves the others and waits for this one, too. */
 static bool ends_alone(const struct wait_chain *c, enum alike alike) {
         return (c->end == END_HERE || c->end == END_CIRCLE || c->end == END_OUTSIDE || c->odd) &&
                alike == ALIKE_ODD && c->weight >= weight_of(WEIGHT_SINK);
@@ -297,7 +296,7 @@ int wait_graph_make(struct wait_graph *g, const struct evidence *e) {
         for (uint32_t i = 0; i < e->n_ranks; i++) {
                 chain_follow(e, i, &g->chains[i]);
                 cut_who_spins(g, &g->chains[i], i, e->ranks[i].alike);
-                explained |= ends_alone(&g->chains[i], e->ranks[i].alike) || g->debts.ranks[i].cut;
+                explained |= ends_alone(&g->chains[i], e->ranks[i].alike);
         }
         for (uint32_t i = 0; i < e->n_ranks; i++)
                 weigh_node(g, e, i, owes[i], explained);

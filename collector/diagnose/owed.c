@@ -100,7 +100,7 @@ static void find_alone(const struct evidence *e, struct debts *d) {
         size_t who = 0, known = 0;
 
         for (size_t i = 0; i < e->n_ranks; i++) {
-                int64_t ms = d->ranks[i].cut ? 0 : d->ranks[i].owes_ms; /* what is lost is the path's */
+                int64_t ms = d->ranks[i].owes_ms;
 
                 known += d->ranks[i].known;
                 if (ms > most) {
@@ -111,7 +111,7 @@ static void find_alone(const struct evidence *e, struct debts *d) {
                         second = MAX(second, ms);
         }
         d->margin_ms = MAX((int64_t) MARGIN_MS, most / 4);
-        if (known > 1 && most > MARGIN_MS && most >= ALONE * second)
+        if (!d->cut && known > 1 && most > MARGIN_MS && most >= ALONE * second)
                 d->ranks[who].owes = true;
 }
 
@@ -155,6 +155,7 @@ static void find_cut(const struct evidence *e, struct debts *d) {
                         continue;
                 rank = evidence_rank(e, end->host, end->process);
                 node = chain_node(e, end);
+                d->cut = true;
                 if (rank != STACK_NONE)
                         d->ranks[rank].cut = true;
                 if (node < e->n_ranks) /* STACK_NONE is the greatest */
@@ -176,7 +177,7 @@ static int add_edges(const struct evidence *e, struct debts *d) {
                         r = add_edge(d, node, rank, weight_of(WEIGHT_UNREAD), s->unread);
                 if (r == 0 && is_not_taken(e, end))
                         r = add_edge(d, rank, node, weight_of(WEIGHT_UNSENT), 0);
-                if (r == 0 && owed_on(e, d, end) > d->margin_ms)
+                if (r == 0 && (!d->cut || d->ranks[rank].cut) && owed_on(e, d, end) > d->margin_ms)
                         r = add_edge(d, node, rank, weight_of(WEIGHT_OWED), 0);
         }
         return r;

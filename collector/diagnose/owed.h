@@ -29,6 +29,7 @@ struct debts {
         struct debt_edge *edges; /* by from, to; each pair once */
         size_t n, size;
         struct rank_debts *ranks;
+        bool cut; /* a connection of the run loses what is sent: then who else received last says nothing */
         uint32_t silent_ms; /* the connections of the steps: for how long most of them; 0: not known */
         int64_t margin_ms;
 };
