@@ -44,6 +44,8 @@ class Agent(PathCase):
                        "[Metadata]\nHost=none\n[Identity]\nWorkerHostnames=h0,h3\nWorkerId=0\n[Path]\n"
                        "Peers=eth1=10.10.1.13\n")
         os.chmod(self.host.tree, 0o755)
+        with open(f"{self.host.tree}/etc/resolv.conf", "w", encoding="utf-8") as file:
+            file.write("nameserver 10.10.0.13\n")  # before anybody looks: /etc is an overlay, and remembers
         self.daemon = self.host.start(HOSTD, "--config", config)
 
     def connect(self):
@@ -172,8 +174,6 @@ class Agent(PathCase):
         # A resolver that never answers: the namespace has no way to it, but the socket takes the packets.
         with open(f"{self.host.tree}/etc/nsswitch.conf", "w", encoding="utf-8") as file:
             file.write("hosts: dns\n")
-        with open(f"{self.host.tree}/etc/resolv.conf", "w", encoding="utf-8") as file:
-            file.write("nameserver 10.10.0.13\n")
         self.drop("there", '"p-eth0" udp dport 53')
         f = self.finding(self.get("POST", "/v1/path?peer=slow.example"), "slow.example")
         self.assertEqual(f["reason"], "the resolver gave no answer within 1 s")
