@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tpuctl bundle: what is known of a run in one file that may be given away. */
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "answer.h"
@@ -137,20 +138,29 @@ static void fit(struct bundle *b) {
 
 /* --- The verb ------------------------------------------------------------------------------------------ */
 
+/* A new file in place of what had the name: root may stand in a folder where others have made one, or a
+ * link. A device stays what it is. */
+static int write_file(const char *path, const char *text) {
+        const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+        _cleanup_free_ char *folder = slash ? strndup(path, (size_t) (name - path)) : strdup(".");
+        _cleanup_close_ int dir_fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+        struct stat st;
+
+        if (dir_fd < 0)
+                return folder ? -errno : -ENOMEM;
+        if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+                return -EEXIST;
+        return durable_write(dir_fd, name, text, strlen(text), 0600);
+}
+
 /* Only its owner reads it: who makes it decides who gets it. */
 static int write_bundle(const struct bundle *b, const char *path) {
         _cleanup_free_ char *text = json_dumps(b->all, JSON_INDENT(1));
-        _cleanup_close_ int fd = -1;
         int r;
 
-        if (!text)
-                r = -ENOMEM;
-        else if (streq(path, "-"))
+        if (text && streq(path, "-"))
                 return puts(text) == EOF || fflush(stdout) == EOF ? EXIT_REFUSED : 0;
-        else {
-                fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0600);
-                r = fd < 0 ? -errno : io_write_all(fd, text, strlen(text));
-        }
+        r = text ? write_file(path, text) : -ENOMEM;
         if (r < 0) {
                 fprintf(stderr, "tpuctl bundle: %s: %s\n", path, strerror(-r));
                 return EXIT_REFUSED;

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """tpuctl bundle, of a collector and a tpu-hostd that stand in."""
 import json
+import pathlib
 import unittest
 
 from ctl_case import Ctl
@@ -52,6 +53,21 @@ class Bundle(Ctl):
         self.assertEqual((len(b["why"]["lines"]), len(b["stall"]["diagnosis"]["graph"])), (1000, 700))
         self.assertIn("/api/v1/runs/train/why?lines=1000", [p for _, p in self.server.seen])
         self.assertNotIn("canary", self.file.read_text())
+
+    def test_what_has_its_name_already(self):
+        """A link to another's file, and a file that all may read: a new file takes the name of either."""
+        other = self.file.with_name("other")
+        other.write_text("another's")
+        self.file.symlink_to(other)
+        self.bundle()
+        self.assertEqual(other.read_text(), "another's")
+        self.assertFalse(self.file.is_symlink())
+        self.file.chmod(0o644)
+        self.bundle()
+        self.assertEqual(self.file.stat().st_mode & 0o777, 0o600)
+        done = self.expect(["bundle", "train", "--collector", self.url, "--output", "/dev/null"], 1)
+        self.assertIn("/dev/null: ", done.stderr)
+        self.assertFalse(pathlib.Path("/dev/null").is_file())
 
     def test_of_a_run_that_goes_on(self):
         why = (404, {"error": "it has not ended", "remedy": ""})
