@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All parts of tpu-hostd, as a table in the order in which they depend on each other, and the tick. Start,
- * reload, tick, samples and end follow from the table: no other file knows more parts than those it uses.
+ * All parts of tpu-hostd, as a table in the order in which they depend on each other, the tick, and the
+ * signals. Start, reload, tick, samples and end follow from the table: no other file knows more parts than
+ * those it uses.
  */
-#include "agent.h"
+#include "hostd.h"
 
 #include <assert.h>
+#include <signal.h>
+#include <systemd/sd-daemon.h>
+#include <systemd/sd-event.h>
 
 #include "api_part.h"
 #include "bpf_part.h"
@@ -157,8 +161,27 @@ static int start_tick(struct agent *a) {
 
 /* --- Life ---------------------------------------------------------------------------------------------- */
 
-int agent_new(sd_event *e, const struct host *h, const char *config_file, const struct settings *s,
-              struct agent **ret) {
+static struct agent *agent_free(struct agent *a) {
+        if (!a)
+                return NULL;
+        a->tick = sd_event_source_disable_unref(a->tick);
+        for (size_t i = PARTS; i > 0; i--)
+                if (a->states[i - 1] && parts[i - 1]->stop)
+                        parts[i - 1]->stop(a->states[i - 1]);
+        bus_clear(&a->bus);
+        for (size_t i = 0; i < PARTS; i++)
+                free(a->states[i]);
+        free(a);
+        return NULL;
+}
+DEFINE_CLEANUP(struct agent *, agent_free)
+
+/*
+ * When this returns, every probe that does not block has run, and the workers of the others have been
+ * started. What fails is logged with what to do; -errno then.
+ */
+static int agent_new(sd_event *e, const struct host *h, const char *config_file, const struct settings *s,
+                     struct agent **ret) {
         _cleanup_(agent_freep) struct agent *a = calloc(1, sizeof(*a));
         int r;
 
@@ -188,25 +211,8 @@ int agent_new(sd_event *e, const struct host *h, const char *config_file, const 
         return 0;
 }
 
-void agent_stop(struct agent *a) {
-        leave_begin(&a->bus);
-}
-
-struct agent *agent_free(struct agent *a) {
-        if (!a)
-                return NULL;
-        a->tick = sd_event_source_disable_unref(a->tick);
-        for (size_t i = PARTS; i > 0; i--)
-                if (a->states[i - 1] && parts[i - 1]->stop)
-                        parts[i - 1]->stop(a->states[i - 1]);
-        bus_clear(&a->bus);
-        for (size_t i = 0; i < PARTS; i++)
-                free(a->states[i]);
-        free(a);
-        return NULL;
-}
-
-void agent_reload(struct agent *a) {
+/* Identity, wanted values and the settings that can change are read again. */
+static void agent_reload(struct agent *a) {
         struct settings_source source;
         struct settings fresh = { 0 };
         int r;
@@ -223,4 +229,74 @@ void agent_reload(struct agent *a) {
                 if (parts[i - 1]->reload)
                         parts[i - 1]->reload(a->states[i - 1]);
         log_info("%sidentity and wanted values were read again", r < 0 ? "" : "configuration, ");
+}
+
+/* --- Signals ------------------------------------------------------------------------------------------- */
+
+static int on_exit_signal(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
+        const struct agent *a = userdata;
+
+        (void) source;
+        (void) sd_notify(false, "STOPPING=1\nSTATUS=stopping");
+        log_info("signal %u from pid %u: stopping", si->ssi_signo, si->ssi_pid);
+        leave_begin(&a->bus);
+        return 0;
+}
+
+static int on_reload_signal(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
+        (void) source;
+        (void) si;
+        (void) sd_notify(false, "RELOADING=1");
+        agent_reload(userdata);
+        (void) sd_notify(false, "READY=1");
+        return 0;
+}
+
+static int watch_signal(sd_event *e, int signal, sd_event_signal_handler_t handler, void *userdata,
+                        const char *name) {
+        _cleanup_(sd_event_source_unrefp) sd_event_source *source = NULL;
+        int r = sd_event_add_signal(e, &source, signal, handler, userdata);
+
+        if (r < 0)
+                return r;
+        (void) sd_event_source_set_description(source, name);
+        return sd_event_source_set_floating(source, true);
+}
+
+/* Before any thread starts, so that none of them takes a signal. */
+static int block_signals(void) {
+        sigset_t set;
+
+        if (sigemptyset(&set) < 0 || sigaddset(&set, SIGTERM) < 0 || sigaddset(&set, SIGINT) < 0 ||
+            sigaddset(&set, SIGHUP) < 0 || sigaddset(&set, SIGCHLD) < 0 ||
+            sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+                return -errno;
+        return signal(SIGPIPE, SIG_IGN) == SIG_ERR ? -errno : 0;
+}
+
+int agent_run(const struct host *h, const char *config_file, const struct settings *s) {
+        _cleanup_(sd_event_unrefp) sd_event *e = NULL;
+        _cleanup_(agent_freep) struct agent *a = NULL;
+        int r;
+
+        r = block_signals();
+        if (r >= 0)
+                r = sd_event_default(&e);
+        if (r >= 0)
+                r = sd_event_set_watchdog(e, true);
+        if (r < 0)
+                return log_error_errno(r, "the event loop cannot be set up: %m");
+        r = agent_new(e, h, config_file, s, &a);
+        if (r < 0)
+                return r; /* it has said why */
+        r = watch_signal(e, SIGTERM, on_exit_signal, a, "SIGTERM");
+        if (r >= 0)
+                r = watch_signal(e, SIGINT, on_exit_signal, a, "SIGINT");
+        if (r >= 0)
+                r = watch_signal(e, SIGHUP, on_reload_signal, a, "SIGHUP");
+        if (r < 0)
+                return log_error_errno(r, "signals cannot be watched: %m");
+        (void) sd_notify(false, "READY=1");
+        r = sd_event_loop(e);
+        return r < 0 ? log_error_errno(r, "the event loop failed: %m") : r;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "generalize.h"
+#include "hostd.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

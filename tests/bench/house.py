@@ -67,7 +67,6 @@ def count():
     lines_of = {f: t.count("\n") for f, t in texts.items()}
     sizes = rooms(lines_of)
     largest = max(sizes, key=sizes.get)
-    agent_h = sum('#include "agent.h"' in t for t in texts.values())
     forms = [f for f in tracked("agent", "collector", "proto", "probes", "netcfg", "systemd", "packaging")
              if re.search(r"memory[-_]high|MemoryHigh", read(f))]
     wide = sum(len(line) > WIDTH for t in texts.values() for line in t.splitlines())
@@ -80,7 +79,6 @@ def count():
             ("files", len(product)),
             (f"largest room ({largest}), lines", sizes[largest]),
             (f"rooms over {LARGE} lines", f"{sum(n > LARGE for n in sizes.values())} of {len(sizes)}"),
-            ("files that include agent.h", agent_h),
             ("files that know memory_high, a key of a run", len(forms)),
             ("headers that declare one function", single),
             (".c files under 100 lines; over 500", f"{small}; {long}"),

@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
+/* What tpu-hostd is started for, once its configuration is read. */
+#include "settings.h"
+
+/*
+ * Watches this host (agent.c) until a signal ends it (leave.h); SIGHUP reads the configuration again.
+ * config_file is what the settings were read from, NULL as usual. 0, or -errno: the reason was logged.
+ */
+int agent_run(const struct host *h, const char *config_file, const struct settings *s);
+
 /*
  * tpu-hostd --generalize: makes an image of this machine, or of the tree below --root. What belongs to one
  * machine is removed, so that each host that starts from the image makes its own:
@@ -14,6 +23,4 @@
  *
  * What was removed is printed, a line each. 0, or -errno: what could not be removed was logged.
  */
-#include "settings.h"
-
 int generalize(const struct host *h, const struct settings *s);
