@@ -3,7 +3,7 @@
 #include <net/if_arp.h>
 
 #include "neighbour.h"
-#include "nic_qdisc.h"
+#include "nic_setting.h"
 #include "contested.h"
 #include "plan.h"
 #include "tpu_sysfs.h"

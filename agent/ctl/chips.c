@@ -4,7 +4,7 @@
 #include <pwd.h>
 
 #include "answer.h"
-#include "ask_owners.h"
+#include "ask_daemons.h"
 #include "chips.h"
 #include "json_text.h"
 #include "live.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What tpuctl chips prints, for tpuctl top, too. */
+/* The one call that is not its verb: what tpuctl chips prints, for tpuctl top, too. */
 #include "options.h"
 
 /* Asks and prints. The exit code. */

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "ask.h"
-#include "ask_owners.h"
+#include "ask_daemons.h"
 #include "clock.h"
 #include "ctl.h"
 #include "order.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What GKE, or a person, has set in the environment of the asking command. Never asked for by a daemon. */
+/* What GKE, or a person, has set in the environment of the asking command. Apart from identity.h, because no
+ * daemon may ask for it. */
 #include "identity.h"
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Sentences with fields in them, for the lists of this room:
+ * Sentences with fields in them, by one rule for both lists of this room, events and what checks say:
  *   {key}   the field's text
  *   [X]     X, if every field in it has a text; they do not nest. Without a field in it, it is text with its
  * brackets

@@ -9,6 +9,7 @@
  * enable-max-rx-buffer-size is in Google's own driver before Linux 6.8 only).
  */
 #include "intent.h"
+#include "qdiscs.h"
 
 enum nic_offer {
         NIC_SETTABLE,
@@ -45,3 +46,7 @@ void nic_setting_subject(const struct intent_nic_setting *s, const struct link *
 const char *nic_setting_check(enum nic_setting_kind k);
 void intent_judge_nic_setting(const struct intent *i, const struct link *l,
                               const struct found_nic_setting *f, struct finding *ret);
+
+/* Whether what a NIC sends is held back on this host itself: check nic.qdisc. False: the kernel tells of no
+ * queue for this NIC. Pure. */
+bool nic_qdisc_judge(const struct qdisc_table *t, const struct link *nic, struct finding *ret);

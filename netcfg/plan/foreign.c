@@ -8,7 +8,7 @@
 #include "check_words.h"
 #include "lookup.h"
 #include "main_rule.h"
-#include "nic_qdisc.h"
+#include "nic_setting.h"
 #include "route_words.h"
 #include "source.h"
 

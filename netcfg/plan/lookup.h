@@ -4,7 +4,7 @@
  * Which rule and route the kernel takes for what this host sends, worked out from dumps of both (Linux,
  * net/core/fib_rules.c and net/ipv4/fib_trie.c): rules by priority, in a table the longest prefix, then the
  * least metric. A destination may be a whole prefix: what is looked up is then what no longer prefix of the
- * table takes. Pure.
+ * table takes. Pure: one question over both tables, whoever asks.
  */
 #include "op.h"
 

@@ -4,7 +4,7 @@
 
 #include "check_words.h"
 #include "lane.h"
-#include "nic_qdisc.h"
+#include "nic_setting.h"
 #include "own_drops.h"
 #include "path_plan.h"
 #include "pathproof.h"

@@ -2,7 +2,6 @@
 #include "probe_serve.h"
 
 #include "ask_daemons.h"
-#include "ask_owners.h"
 #include "options.h"
 #include "worker.h"
 

@@ -56,8 +56,9 @@ def rooms(lines_of):
 
 
 def functions_declared(text):
-    text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
-    text = re.sub(r"\{[^{}]*\}", "", re.sub(r"\{[^{}]*\}", "", text))
+    text = re.sub(r"/\*.*?\*/|_Static_assert\(.*?\);", "", text, flags=re.S)
+    while text != (text := re.sub(r"\{[^{}]*\}", "", text)):
+        pass
     return len(ONE_FUNCTION.findall(text))
 
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a run that is refused says of who holds the chips: processes as people and engines start them. */
-#include "busy.h"
 #include "owners.h"
 #include "process-tree.h"
 
@@ -16,7 +15,7 @@ static void refuse(const struct scratch *s, const char *text, const char *remedy
         c = (struct owners_cache){ .taken = 0 };
         ASSERT_OK(host_open(s->path, &h));
         h.clock = clock_from(&now);
-        ASSERT_EQ(busy_refuse(&h, owners_get(&h, &c), "a", &p), -EBUSY);
+        ASSERT_EQ(owners_refuse(&h, owners_get(&h, &c), "a", &p), -EBUSY);
         ASSERT_STREQ(p.text, text);
         ASSERT_STREQ(p.remedy, remedy);
 }

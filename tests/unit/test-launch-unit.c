@@ -3,7 +3,6 @@
  * text. */
 #include <sys/socket.h>
 
-#include "device_list.h"
 #include "devices.h"
 #include "scratch.h"
 #include "test.h"

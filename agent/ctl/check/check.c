@@ -2,7 +2,6 @@
 /* tpuctl check: every probe, here and now, without any daemon and without root. */
 #include "answer.h"
 #include "check_look.h"
-#include "check_path.h"
 #include "identity.h"
 #include "intent.h"
 #include "report.h"

@@ -4,6 +4,7 @@
  * system costs a line and not the report. */
 #include "finding.h"
 #include "host.h"
+#include "options.h"
 #include "probe.h"
 
 struct look {
@@ -49,13 +50,17 @@ void check_agent(const char *root, const char *only, bool asked, struct seen *re
 /* The gravest of what counts in a look at the whole host. */
 enum verdict check_agent_worst(const struct finding_list *l);
 
+/* --- The paths to the peers --------------------------------------------------------------------------- */
+
+/* tpuctl check path: proves them, here and now, without any daemon. Prints the report and returns the exit
+ * code of a check. peers: those of --peer; NULL: the configuration's and the identity's. */
+int check_path(const struct options *o, const char *peers, bool json);
+
 /*
  * One screen: findings that are OK and alike share a line. Pure.
  *
  * Alike are those of one check that found the same, or that each found just what was wanted (nine sysctls).
  * The line stands where the first of them stood. What is not OK always has its line and its remedy.
  */
-#include "finding.h"
-
 /* Adds to *ret (empty before): -ENOMEM, -E2BIG. */
 int fold_findings(const struct finding_list *l, struct finding_list *ret);

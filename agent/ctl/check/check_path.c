@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "check_path.h"
+#include "check_look.h"
 
 #include "ctl.h"
 #include "host.h"

@@ -5,9 +5,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#include "busy.h"
 #include "config.h"
-#include "device_list.h"
 #include "log.h"
 #include "owners.h"
 #include "paths.h"
@@ -61,7 +59,7 @@ int devices_check(const struct host *h, const Run__Spec *s, const char *run, str
                 return problem_set(p, -ENOMEM, "try again", "out of memory");
         o = owners_get(h, c);
         if (o->n > 0)
-                return busy_refuse(h, o, run, p);
+                return owners_refuse(h, o, run, p);
         if (o->error == 0 && !o->incomplete)
                 remove_stale_lockfile(h, run);
         else if (warning)

@@ -7,6 +7,7 @@
  */
 #include "device_owners.h"
 #include "host.h"
+#include "problem.h"
 
 #define OWNERS_FDS_MAX 200000          /* open files looked at: some tenths of a second */
 #define OWNERS_KEEP (1 * USEC_PER_SEC) /* an answer is given again for so long, whoever asks */
@@ -18,3 +19,11 @@ struct owners_cache {
 
 /* The answer, freshly looked up or at most OWNERS_KEEP old. */
 const struct device_owners *owners_get(const struct host *h, struct owners_cache *c);
+
+/*
+ * The refusal of a run whose chips somebody else holds, with all that the kernel shows of the holder.
+ * Returns -EBUSY with p: the device, the first holder's process, user, program, container or unit, since
+ * when it runs, and where it stands in the kernel if it is in state D, so that no signal ends it. The remedy
+ * ends it as it was started. o holds one at least.
+ */
+int owners_refuse(const struct host *h, const struct device_owners *o, const char *run, struct problem *p);

@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <systemd/sd-id128.h>
 
-#include "device_list.h"
 #include "devices.h"
 #include "environment.h"
 #include "log.h"

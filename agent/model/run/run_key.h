@@ -18,7 +18,7 @@ enum run_key_kind {
         RUN_KEY_BYTES, /* people write 512M, 8G; UINT64_MAX is "infinity" */
         RUN_KEY_FLAG,
         RUN_KEY_NUMBERS,    /* "0-3,8" */
-        RUN_KEY_DEVICES,    /* device_list.h */
+        RUN_KEY_DEVICES,    /* device_list_add() */
         RUN_KEY_PREEMPT,    /* one of words, or a command for the shell that begins with '/' */
         RUN_KEY_EXPRESSION, /* progress' step_expression */
         RUN_KEY_RANGE,      /* a number; people write it and that of the next key as "MIN:MAX" */
@@ -107,3 +107,18 @@ int number_set_parse(const char *text, struct number_set *ret);
 
 /* The number of a signal of preempt; 0 for "none" and for a command; -EINVAL. */
 int run_signal_number(const char *name);
+
+/*
+ * Which device nodes a run may open besides the TPU's, as people, intents and the configuration name them:
+ * paths below /dev and names of drivers in /proc/devices (char-NAME, block-NAME; '*' stands for any
+ * letters), as DeviceAllow= of systemd.resource-control(5) takes them.
+ */
+#define DEVICE_LIST_MAX 32
+#define DEVICE_NODE_MAX 64
+
+/*
+ * Appends the entries of text (blanks or commas between; "tpu" stands for those of the TPU and is left out)
+ * to *list, a NULL-terminated list (texts.h) or NULL. -EINVAL with bad the entry that is none, -E2BIG
+ * beyond DEVICE_LIST_MAX of all, -ENOMEM; *list is then as it was. Pure.
+ */
+int device_list_add(const char *text, char ***list, char bad[static DEVICE_NODE_MAX]);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The latest samples as text for a scraper, named as metric_name() says; counters end in _total.
- * Families are in one piece, sorted by name, after build and target, which say whose numbers these are.
+ * Pure, and so apart from the part: the latest samples as text for a scraper, named as metric_name() says.
+ * Counters end in _total. Families are in one piece, sorted by name, after build and target, which say whose
+ * numbers these are.
  */
 #include "exposition.h"
 #include "metric_name.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What a thread waits for that waits for a descriptor, for thread_wait.c. */
+/* What a thread waits for that waits for a descriptor, for waits.c. */
 #include "thread_waiting.h"
 
 /* Adds a wait for it like w, and for what an epoll watches. -ENOMEM. */
