@@ -90,6 +90,10 @@ bool check_health_step(const struct health_policy *p, struct check_health *c, en
         return settle(p, c, c->pending, worse, now);
 }
 
+bool check_health_worsens(const struct check_health *c) {
+        return c->streak > 0 && graver(c->pending, c->settled);
+}
+
 bool check_health_counts(const struct check_health *c) {
         return !c->silenced && !(c->extra && c->started && c->settled == VERDICT_UNKNOWN);
 }

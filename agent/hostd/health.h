@@ -54,6 +54,9 @@ struct check_health {
 /* Takes one verdict; true when settled changed (also for the first one). */
 bool check_health_step(const struct health_policy *p, struct check_health *c, enum verdict v, usec_t now);
 
+/* Whether a row is running that makes it worse, and is too short yet. */
+bool check_health_worsens(const struct check_health *c);
+
 /* Whether it counts for the host's state. */
 bool check_health_counts(const struct check_health *c);
 

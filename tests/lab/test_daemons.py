@@ -160,7 +160,7 @@ class Daemons(unittest.TestCase):
         host = self.host
         host.sh("systemctl stop tpu-netcfg")
         host.wait_for(lambda: any(re.search("daemon.state tpu-netcfg: (WARN|FAIL)", line) for line in
-                                  host.journal("tpu-hostd.service").splitlines()), 400, "the event")
+                                  host.journal("tpu-hostd.service").splitlines()), 200, "the event")
         host.wait_for(lambda: "daemon.state tpu-netcfg" in scenario.ctl(host, "fleet", "hosts", "--json",
                                                                         check=False).out, 150, "the fleet")
         host.sh("systemctl start tpu-netcfg")

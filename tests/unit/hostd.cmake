@@ -16,6 +16,7 @@ unit_test(run-lines-state KNOWS base runs)
 unit_test(policies KNOWS base hostd)
 unit_test(schedule KNOWS base checkspart)
 if(TARGET test-schedule)
-  target_link_options(test-schedule PRIVATE -Wl,--wrap=kill)
+  target_link_options(test-schedule PRIVATE
+    -Wl,--wrap=kill,--wrap=sd_event_source_set_time_relative,--wrap=sd_event_source_set_time_accuracy)
 endif()
 unit_test(capture-host KNOWS capturepart)

@@ -26,11 +26,15 @@ static void test_transitions(void) {
         ASSERT_EQ(check_table_state(&t), HOST_UNKNOWN);
         ASSERT_EQ(check_table_take(&t, &policy, 0, 1, &good, 10, &c), 0); /* OK at first sight is no news */
         ASSERT_EQ(check_table_state(&t), HOST_READY);
+        ASSERT_FALSE(check_table_worsens(&t, 0));
         ASSERT_EQ(check_table_take(&t, &policy, 0, 2, &bad, 20, &c), 0);
         ASSERT_EQ(check_table_state(&t), HOST_READY); /* once is not enough */
+        ASSERT_TRUE(check_table_worsens(&t, 0));
+        ASSERT_FALSE(check_table_worsens(&t, 1)); /* it is not what that source says */
         ASSERT_STREQ(t.entries[0].latest->found, "1460");
         ASSERT_STREQ(t.entries[0].settled->found, "8896");
         ASSERT_EQ(check_table_take(&t, &policy, 0, 3, &bad, 30, &c), 1);
+        ASSERT_FALSE(check_table_worsens(&t, 0));
         ASSERT_EQ(c.from, VERDICT_OK);
         ASSERT_EQ(c.to, VERDICT_FAIL);
         ASSERT_STREQ(c.finding.found, "1460");
@@ -38,6 +42,7 @@ static void test_transitions(void) {
         ASSERT_STREQ(check_table_reasons(&t, text, sizeof(text)), "nic.mtu eth0 FAIL");
         ASSERT_EQ(check_table_take(&t, &policy, 0, 4, &bad, 40, &c), 0); /* still: no news */
         ASSERT_EQ(check_table_take(&t, &policy, 0, 5, &good, 50, &c), 0);
+        ASSERT_FALSE(check_table_worsens(&t, 0)); /* it gets better, and that takes its time */
         ASSERT_STREQ(t.entries[0].settled->found,
                      "1460"); /* while it heals, the reason is still why it counts */
         ASSERT_EQ(check_table_take(&t, &policy, 0, 6, &good, 60, &c), 1);

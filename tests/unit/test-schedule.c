@@ -3,7 +3,7 @@
  * Probes that can hang: the loop goes on while their worker does not answer, it is killed at its timeout,
  * never doubled, and left alone when it cannot be killed. The worker is a script of the test's, the wait a
  * fifo that nobody writes to; kill(2) is wrapped, so that a kill can be made to do nothing, as in
- * uninterruptible sleep.
+ * uninterruptible sleep. And what is to be looked at again soon: spans of timers can be made shorter.
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -21,6 +21,21 @@ static pid_t last_killed;
 int __wrap_kill(pid_t pid, int number) {
         last_killed = pid;
         return kill_works ? __real_kill(pid, number) : 0;
+}
+
+/* How much sooner timers fire that are set again. */
+static unsigned hurry = 1;
+int __real_sd_event_source_set_time_relative(sd_event_source *s, uint64_t usec);
+int __wrap_sd_event_source_set_time_relative(sd_event_source *s, uint64_t usec);
+int __real_sd_event_source_set_time_accuracy(sd_event_source *s, uint64_t usec);
+int __wrap_sd_event_source_set_time_accuracy(sd_event_source *s, uint64_t usec);
+
+int __wrap_sd_event_source_set_time_relative(sd_event_source *s, uint64_t usec) {
+        return __real_sd_event_source_set_time_relative(s, usec / hurry);
+}
+
+int __wrap_sd_event_source_set_time_accuracy(sd_event_source *s, uint64_t usec) {
+        return __real_sd_event_source_set_time_accuracy(s, MAX(usec / hurry, (uint64_t) 1));
 }
 
 static int never(const struct host *h, const struct probe_context *c, struct sink *s) {
@@ -86,12 +101,13 @@ static void on_sample(unsigned source, unsigned run, const struct sample *m, voi
                         m->values[0], m->i);
 }
 
-static void on_done(unsigned source, unsigned run, bool whole, void *userdata) {
+static bool on_done(unsigned source, unsigned run, bool whole, void *userdata) {
         struct bench *b = userdata;
 
         (void) run;
         b->done += source == 0;
         b->whole += source == 0 && whole;
+        return false;
 }
 
 static const struct schedule_handlers handlers = { on_finding, on_sample, on_done };
@@ -267,4 +283,74 @@ static void goes_along(void) {
         down(&b);
 }
 
-TEST_MAIN(goes_along, answers, hangs, cannot_be_killed, bad_answers, no_program)
+/* --- Again ---------------------------------------------------------------------------------------------- */
+
+struct looks {
+        unsigned n;
+        bool unsettled; /* what is said each time that one is over */
+};
+
+static void on_any_finding(unsigned source, unsigned run, const struct finding *f, void *userdata) {
+        (void) source;
+        (void) run;
+        (void) f;
+        (void) userdata;
+}
+
+static bool on_look(unsigned source, unsigned run, bool whole, void *userdata) {
+        struct looks *l = userdata;
+
+        (void) source;
+        (void) run;
+        ASSERT_TRUE(whole);
+        l->n++;
+        return l->unsettled;
+}
+
+static void turn_for(struct bench *b, usec_t span) {
+        usec_t end = host_now(&b->host) + span;
+
+        while (host_now(&b->host) < end)
+                ASSERT_TRUE(sd_event_run(b->event, 5 * USEC_PER_MSEC) >= 0);
+}
+
+/* What does not settle is looked at again soon, but not for ever: three times until its turn comes. */
+static void looks_again(void) {
+        static const struct schedule_handlers counts = { on_any_finding, NULL, on_look };
+        static const struct probe_context context = { 0 };
+        struct probe rare = quick;
+        const struct probe *const one[] = { &rare, NULL };
+        struct looks looks = { 0 };
+        struct schedule *s = NULL;
+        struct bench b;
+
+        rare.interval = 3600 * USEC_PER_SEC;
+        up(&b, "exec sleep 1000");
+        hurry = 100; /* again after 50 ms, in turn after half a minute */
+        ASSERT_OK(schedule_new(b.event, one, &b.program, 0, &b.host, &context, &counts, &looks, &s));
+        turn_for(&b, 300 * USEC_PER_MSEC);
+        ASSERT_EQ(looks.n, 1); /* it is settled */
+        looks.unsettled = true;
+        schedule_run_all(s);
+        ASSERT_EQ(looks.n, 2);
+        schedule_go_along(s);
+        ASSERT_EQ(looks.n, 2); /* not at once: what is over in a moment shall be over */
+        turn_for(&b, 600 * USEC_PER_MSEC);
+        ASSERT_EQ(looks.n, 5);
+        schedule_run_all(s); /* in turn: it may go on */
+        turn_for(&b, 600 * USEC_PER_MSEC);
+        ASSERT_EQ(looks.n, 9);
+        looks.unsettled = false;
+        schedule_run_all(s);
+        turn_for(&b, 300 * USEC_PER_MSEC);
+        ASSERT_EQ(looks.n, 10);
+        schedule_set_interval(s, 5 * USEC_PER_SEC); /* its turn comes as soon */
+        looks.unsettled = true;
+        schedule_run_all(s);
+        ASSERT_EQ(looks.n, 11);
+        (void) schedule_free(s);
+        hurry = 1;
+        down(&b);
+}
+
+TEST_MAIN(goes_along, looks_again, answers, hangs, cannot_be_killed, bad_answers, no_program)

@@ -310,6 +310,13 @@ void check_table_end_run(struct check_table *t, unsigned source, unsigned run,
         t->n = kept;
 }
 
+bool check_table_worsens(const struct check_table *t, unsigned source) {
+        for (size_t i = 0; i < t->n; i++)
+                if (t->entries[i].source == source && check_health_worsens(&t->health[i]))
+                        return true;
+        return false;
+}
+
 enum host_state check_table_state(const struct check_table *t) {
         return t->n == 0 ? HOST_UNKNOWN : host_state_of(t->health, t->n);
 }

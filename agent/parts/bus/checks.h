@@ -50,6 +50,9 @@ int check_table_take(struct check_table *t, const struct health_policy *p, unsig
 void check_table_end_run(struct check_table *t, unsigned source, unsigned run,
                          void (*gone)(const struct check_change *c, void *userdata), void *userdata);
 
+/* Whether something that source says was seen worse than it counts, and not often enough yet to count. */
+bool check_table_worsens(const struct check_table *t, unsigned source);
+
 /* UNKNOWN before the first finding. */
 enum host_state check_table_state(const struct check_table *t);
 

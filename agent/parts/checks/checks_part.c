@@ -54,13 +54,14 @@ static void on_sample(unsigned source, unsigned round, const struct sample *m, v
         bus_take_sample(p->bus, source, round, m, p->bus->boot_real);
 }
 
-static void on_round_end(unsigned source, unsigned round, bool whole, void *userdata) {
+static bool on_round_end(unsigned source, unsigned round, bool whole, void *userdata) {
         const struct checks_state *p = userdata;
 
         if (whole)
                 bus_end_round(p->bus, source, round);
         else
                 bus_report_state(p->bus);
+        return check_table_worsens(&p->bus->checks, source);
 }
 
 /* --- The part ------------------------------------------------------------------------------------------ */

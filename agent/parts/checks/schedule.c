@@ -14,6 +14,9 @@
  */
 #define SPREAD 5
 #define EARLY_MAX (6 * USEC_PER_SEC)
+#define AGAIN_AFTER (5 * USEC_PER_SEC) /* by then, systemd has restarted a daemon that ended */
+#define AGAIN_ACCURACY USEC_PER_SEC
+#define AGAIN_MAX 3 /* within an interval: more than most findings take to count */
 #define KILL_GRACE (200 * USEC_PER_MSEC) /* after SIGKILL: what still lives then waits in the kernel */
 
 struct slot {
@@ -21,6 +24,8 @@ struct slot {
         const struct probe *probe;
         unsigned source, run;
         sd_event_source *timer;
+        bool again;      /* the timer stands at a look out of turn */
+        unsigned agains; /* such looks since the last one in turn */
         /* Of a probe that blocks: */
         struct worker worker;
         sd_event_source *output, *child, *deadline;
@@ -63,6 +68,33 @@ static struct run_sink sink_of(struct slot *slot) {
         return (struct run_sink){ .sink = { .finding = on_finding, .sample = on_sample }, .slot = slot };
 }
 
+static int set_timer(struct slot *slot, usec_t after, usec_t accuracy) {
+        int r = sd_event_source_set_time_accuracy(slot->timer, MAX(accuracy, (usec_t) 1));
+
+        if (r >= 0)
+                r = sd_event_source_set_time_relative(slot->timer, after);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(slot->timer, SD_EVENT_ONESHOT);
+        if (r < 0)
+                (void) log_error_errno(r, "probe %s will not run again: its timer cannot be set: %m",
+                                       slot->probe->name);
+        return r;
+}
+
+static usec_t interval_of(const struct slot *slot) {
+        return slot->schedule->interval > 0 ? slot->schedule->interval : slot->probe->interval;
+}
+
+static void end_run(struct slot *slot, bool whole) {
+        const struct schedule *s = slot->schedule;
+
+        if (!s->handlers->done(slot->source, slot->run, whole, s->userdata) || slot->agains >= AGAIN_MAX ||
+            interval_of(slot) <= AGAIN_AFTER)
+                return;
+        slot->agains++;
+        slot->again = set_timer(slot, AGAIN_AFTER, AGAIN_ACCURACY) >= 0;
+}
+
 static void run_here(struct slot *slot) {
         struct schedule *s = slot->schedule;
         struct run_sink sink = sink_of(slot);
@@ -77,13 +109,12 @@ static void run_here(struct slot *slot) {
                 finding_set(f.reason, "the probe could not look: %s", strerror(-r));
                 s->handlers->finding(slot->source, slot->run, &f, s->userdata);
         }
-        s->handlers->done(slot->source, slot->run, r >= 0, s->userdata);
+        end_run(slot, r >= 0);
 }
 
 /* --- Workers ------------------------------------------------------------------------------------------- */
 
 static void tell_end(struct slot *slot, bool stuck) {
-        struct schedule *s = slot->schedule;
         struct run_sink sink = sink_of(slot);
 
         if (slot->told)
@@ -96,7 +127,7 @@ static void tell_end(struct slot *slot, bool stuck) {
                                     stuck ? "stuck in the kernel: left alone" : "killed");
                 worker_tell_failure(slot->probe, slot->failure, stuck, &sink.sink);
         }
-        s->handlers->done(slot->source, slot->run, slot->failure == 0, s->userdata);
+        end_run(slot, slot->failure == 0);
 }
 
 static void close_output(struct slot *slot) {
@@ -228,34 +259,23 @@ usec_t schedule_jitter(usec_t interval, uint32_t random) {
         return interval - spread / 2 + (spread > 0 ? random % spread : 0);
 }
 
-static usec_t interval_of(const struct slot *slot) {
-        return slot->schedule->interval > 0 ? slot->schedule->interval : slot->probe->interval;
-}
-
-static void arm(struct slot *slot) {
+/* Now, and then in turn; what it finds may set the timer to something earlier. */
+static void run_and_arm(struct slot *slot) {
         usec_t interval = interval_of(slot);
         uint32_t random = 0;
-        int r;
 
         (void) getrandom(&random, sizeof(random),
                          GRND_NONBLOCK); /* without randomness there is no jitter, and that is all */
-        r = sd_event_source_set_time_accuracy(slot->timer, MAX(interval / SPREAD, (usec_t) 1));
-        if (r >= 0)
-                r = sd_event_source_set_time_relative(slot->timer, schedule_jitter(interval, random));
-        if (r >= 0)
-                r = sd_event_source_set_enabled(slot->timer, SD_EVENT_ONESHOT);
-        if (r < 0)
-                (void) log_error_errno(r, "probe %s will not run again: its timer cannot be set: %m",
-                                       slot->probe->name);
+        (void) set_timer(slot, schedule_jitter(interval, random), interval / SPREAD);
+        slot->agains = slot->again ? slot->agains : 0;
+        slot->again = false;
+        run_probe(slot);
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-        struct slot *slot = userdata;
-
         (void) source;
         (void) usec;
-        run_probe(slot);
-        arm(slot);
+        run_and_arm(userdata);
         return 0;
 }
 
@@ -313,10 +333,8 @@ struct schedule *schedule_free(struct schedule *s) {
 }
 
 void schedule_run_all(struct schedule *s) {
-        for (size_t i = 0; i < s->n; i++) {
-                run_probe(&s->slots[i]);
-                arm(&s->slots[i]);
-        }
+        for (size_t i = 0; i < s->n; i++)
+                run_and_arm(&s->slots[i]);
 }
 
 void schedule_go_along(struct schedule *s) {
@@ -326,12 +344,10 @@ void schedule_go_along(struct schedule *s) {
                 return;
         for (size_t i = 0; i < s->n; i++) {
                 struct slot *slot = &s->slots[i];
+                usec_t early = slot->again ? 0 : MIN(interval_of(slot) / SPREAD, EARLY_MAX);
 
-                if (sd_event_source_get_time(slot->timer, &due) < 0 ||
-                    due > now + MIN(interval_of(slot) / SPREAD, EARLY_MAX))
-                        continue;
-                run_probe(slot);
-                arm(slot);
+                if (sd_event_source_get_time(slot->timer, &due) >= 0 && due <= now + early)
+                        run_and_arm(slot);
         }
 }
 

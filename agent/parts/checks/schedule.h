@@ -2,7 +2,9 @@
 #pragma once
 /*
  * When each probe runs: at once when the schedule starts, then at its interval with jitter, so that a fleet
- * started together does not look together; a little earlier or later when that saves a wakeup. Probes run in
+ * started together does not look together; a little earlier or later when that saves a wakeup. What was seen
+ * worse, and not often enough to count, is looked at again after seconds: a few times within an interval at
+ * most, so that what goes to and fro, or is another thing each time, costs no more than that. Probes run in
  * this process, but those that can block: each of them has a worker (probes/worker/worker.h), whose results
  * enter through the same handlers. A worker is killed at its timeout; one that cannot be killed is left
  * alone, and its probe does not run again before it is gone.
@@ -20,8 +22,8 @@ struct schedule_handlers {
         void (*finding)(unsigned source, unsigned run, const struct finding *f, void *userdata);
         void (*sample)(unsigned source, unsigned run, const struct sample *m, void *userdata);
         /* The run is over: whole when the probe could look (else one UNKNOWN finding named after the probe
-         * was handed over). */
-        void (*done)(unsigned source, unsigned run, bool whole, void *userdata);
+         * was handed over). True: the probe is to look again soon. */
+        bool (*done)(unsigned source, unsigned run, bool whole, void *userdata);
 };
 
 struct schedule;
