@@ -13,7 +13,10 @@
 #define TAIL_LINES 2000 /* looked at, from the last one backwards */
 #define TAIL_LINE_MAX 4096
 #define TAIL_TIMEOUT USEC_PER_SEC
-/* journald may take a run's last line after the run itself is gone: so long is waited when no sign is there.
+/*
+ * journald may take a run's last line after the run itself is gone: so long is waited when no sign is there.
+ * io.systemd.Journal.Synchronize would say when it has them all, but only once every journal is on the disk,
+ * and that may take seconds.
  */
 #define TAIL_WAIT (250 * USEC_PER_MSEC)
 
