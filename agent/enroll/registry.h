@@ -2,14 +2,15 @@
 #pragma once
 /*
  * The registry as an agent sees it (docs/registry.md): it says what the host is, and receives records.
- * Asynchronous in the event loop; nothing here blocks. A registry that is away changes nothing: records that
- * it sent stay believed, and `away` says since when.
+ * POST /registry/v1/sync, one request at a time, says what this host is, renews its lease and is held by the
+ * server until there is news. When what is said has changed, the held request is ended, and the next one
+ * says it at once. Asynchronous in the event loop; nothing here blocks. A registry that is away changes
+ * nothing: records that it sent stay believed, and `away` says since when.
  */
 #include <jansson.h>
 #include <systemd/sd-event.h>
 
 #include "config.h"
-
 
 enum registry_kind {
         REGISTRY_NONE,
@@ -20,17 +21,16 @@ enum registry_kind {
 const char *registry_kind_name(enum registry_kind k);
 int registry_kind_parse(const char *name, enum registry_kind *ret); /* -EINVAL */
 
-struct registry_options {
-        enum registry_kind kind;
+struct registry_options { /* texts are borrowed until registry_free() */
+        enum registry_kind kind; /* static: membership is what the identity says, and nobody is asked */
         const char *endpoints; /* URLs of one to four collectors, with commas or blanks between */
         /* Of these URLs: who is asked first, for it led last; NULL, or none of them: the first one. */
         const char *first;
         const char *tenant;    /* which of the fleets this host belongs to */
         const char *ca, *certificate, *key, *crl; /* files; NULL: none. Read again by registry_renew() */
         const struct exchange_bearer *bearer; /* exchange.h; borrowed; NULL: none */
-        usec_t lease;                       /* until the collector has said its own */
         usec_t splay; /* the first sync is sent within this time, so that a fleet does not come at once */
-        const char *host, *slice; /* whose records are wanted */
+        const char *slice; /* whose records are wanted */
         unsigned worker;
 };
 
@@ -65,7 +65,7 @@ struct registry_events {
 
 struct registry;
 
-/* o is copied. -EINVAL with *why. No handler is called before the loop runs. */
+/* -EINVAL with *why. No handler is called before the loop runs. */
 int registry_new(sd_event *e, const struct registry_options *o, const struct registry_events *events,
                  void *userdata, struct registry **ret, char why[static 256]);
 struct registry *registry_free(struct registry *r);
@@ -84,7 +84,7 @@ void registry_renew(struct registry *r);
 /*
  * How far the runs of this host are (docs/registry.md, figures; an array, NULL: nothing runs): what the next
  * syncs carry. No news, and no sync of its own. A reference is kept: the caller does not change it
- * afterwards. -EINVAL: no array. Registries that are not asked by sync ignore it.
+ * afterwards. -EINVAL: no array.
  */
 int registry_figures(struct registry *r, const json_t *figures);
 /* The highest term that the store of the collector which answered last has said; 0: none yet, or it has no
@@ -99,7 +99,7 @@ typedef void (*registry_post_done)(int error, unsigned status, uint64_t term, co
 /*
  * Posts a body to the collector that answered the last sync; one at a time. The body is copied; one that
  * begins like gzip is said to be gzip. path_and_query begins with a slash. -EBUSY; -ENOTCONN: no sync was
- * answered yet; -ENAMETOOLONG; -EOPNOTSUPP: this registry is no collector's (static).
+ * answered yet, or this registry is static; -ENAMETOOLONG.
  */
 int registry_post(struct registry *r, const char *path_and_query, const char *content_type, const void *body,
                   size_t len, registry_post_done done, void *userdata);

@@ -155,6 +155,38 @@ bool sync_is_refusal(long status) {
                status == 413 || status == 422;
 }
 
+/* --- Names --------------------------------------------------------------------------------------------- */
+
+static const char *const kind_names[] = {
+        [REGISTRY_NONE] = "none",
+        [REGISTRY_STATIC] = "static",
+        [REGISTRY_COLLECTOR] = "collector",
+};
+_Static_assert(ELEMENTSOF(kind_names) == _REGISTRY_KIND_MAX, "every kind has a name");
+
+static const char *const state_names[] = {
+        [REGISTRY_JOINING] = "joining", [REGISTRY_MEMBER] = "member",   [REGISTRY_CONFLICT] = "conflict",
+        [REGISTRY_AWAY] = "away",       [REGISTRY_REFUSED] = "refused",
+};
+_Static_assert(ELEMENTSOF(state_names) == _REGISTRY_STATE_MAX, "every state has a name");
+
+const char *registry_kind_name(enum registry_kind k) {
+        return kind_names[k];
+}
+
+int registry_kind_parse(const char *name, enum registry_kind *ret) {
+        for (enum registry_kind k = 0; k < _REGISTRY_KIND_MAX; k++)
+                if (streq(kind_names[k], name)) {
+                        *ret = k;
+                        return 0;
+                }
+        return -EINVAL;
+}
+
+const char *registry_state_name(enum registry_state s) {
+        return state_names[s];
+}
+
 /* --- What the registry has sent ----------------------------------------------------------------------- */
 
 int registry_known_init(struct registry_known *t, sd_event *e, const struct registry_events *events,
@@ -247,6 +279,33 @@ usec_t registry_known_now(const struct registry_known *t) {
         /* Fails for a clock that is not there only. */
         (void) sd_event_now(t->event, CLOCK_BOOTTIME, &now);
         return now;
+}
+
+/* Generation 0: nobody gave one. The others are named, not seen. */
+static json_t *slice_alone(const char *slice, unsigned worker, const json_t *member) {
+        json_t *me = json_pack("{s:I, s:O?, s:O?, s:O?, s:O?}", "worker", (json_int_t) worker, "host",
+                               json_object_get(member, "host"), "id", json_object_get(member, "id"),
+                               "address", json_object_get(member, "address"), "incarnation",
+                               json_object_get(member, "incarnation"));
+
+        return json_pack("{s:i, s:s, s:i, s:s, s:i, s:I, s:[o], s:[], s:[], s:[]}", "v", 1, "slice", slice,
+                         "generation", 0, "state", "static", "since", 0, "hosts",
+                         json_integer_value(json_object_get(member, "hosts")), "roster", me, "missing",
+                         "conflicts", "unlike");
+}
+
+void registry_known_alone(struct registry_known *t, const char *slice, unsigned worker,
+                          const json_t *member) {
+        char key[REGISTRY_KEY_MAX + 1];
+        json_t *all;
+
+        (void) snprintf(key, sizeof(key), "slice/%.63s", slice);
+        all = json_pack("{s:o}", key, slice_alone(slice, worker, member));
+        if (all)
+                registry_known_whole(t, all);
+        registry_known_status(t, REGISTRY_MEMBER, false,
+                              "no registry: membership is what the identity says");
+        json_decref(all);
 }
 
 bool sync_date(const char *line, size_t len, usec_t *ret) {

@@ -60,6 +60,9 @@ void registry_known_clear(struct registry_known *t);
 void registry_known_record(struct registry_known *t, const char *key, const json_t *value);
 /* These are all: what was known before and is not among them is gone. Then `complete`, the first time. */
 void registry_known_whole(struct registry_known *t, const json_t *records);
+/* Without a registry: the one record of this slice is made of what this host says of itself. */
+void registry_known_alone(struct registry_known *t, const char *slice, unsigned worker,
+                          const json_t *member);
 /* The status from now on; the handler is called when it has changed. since changes with the state alone. */
 void registry_known_status(struct registry_known *t, enum registry_state s, bool may_claim, const char *why);
 /* To the handler of notices, if there is one. */

@@ -178,7 +178,6 @@ static void open_registry(struct member_state *m) {
                 .crl = t->path[TLS_CRL][0] ? t->path[TLS_CRL] : NULL,
                 .bearer = &m->bus->bearer,
                 .splay = m->bus->settings.registry.splay,
-                .host = m->who.host,
                 .slice = m->who.slice,
                 .worker = m->who.worker,
         };
