@@ -64,18 +64,12 @@ static inline int fake_beside(void *backend, const struct unit_spec *s) {
         return 0;
 }
 
-static inline void fake_forget(void *backend, const char *name) {
-        (void) backend;
-        (void) name;
-}
-
 static const struct unit_backend fake_backend = { .start = fake_start,
                                                    .stop = fake_stop,
                                                    .kill = fake_kill,
                                                    .signal = fake_signal,
                                                    .beside = fake_beside,
-                                                   .query = fake_query,
-                                                   .forget = fake_forget };
+                                                   .query = fake_query };
 
 struct bench {
         struct scratch scratch;

@@ -51,7 +51,6 @@ struct unit_backend {
          * hears of it but the log */
         int (*beside)(void *backend, const struct unit_spec *s);
         int (*query)(void *backend, const char *name); /* answered by running or gone */
-        void (*forget)(void *backend, const char *name); /* no more events of it */
 };
 
 extern const struct unit_backend unit_bus_backend;

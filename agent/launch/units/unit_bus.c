@@ -135,10 +135,6 @@ static int bus_beside(void *backend, const struct unit_spec *s) {
         return r < 0 ? r : 0;
 }
 
-static void bus_forget(void *backend, const char *name) {
-        watch_forget(backend, name);
-}
-
 const struct unit_backend unit_bus_backend = {
         .start = bus_start,
         .stop = bus_stop,
@@ -146,7 +142,6 @@ const struct unit_backend unit_bus_backend = {
         .signal = bus_signal,
         .beside = bus_beside,
         .query = bus_query,
-        .forget = bus_forget,
 };
 
 /* --- The connection ------------------------------------------------------------------------------------ */
