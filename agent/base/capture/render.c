@@ -14,7 +14,7 @@ static uint64_t render_limit(const struct render *o) {
 
 /* Whether so many bytes more may be put; if not, sets cut. */
 static bool render_has_room(struct render *o, size_t bytes) {
-        if (sink_bytes_put(&o->sink) + bytes > render_limit(o))
+        if (o->sink.put + bytes > render_limit(o))
                 o->cut = true;
         return !o->cut;
 }
@@ -368,11 +368,7 @@ static void text_process(struct render *o, const struct host_capture *c, const s
 }
 
 void render_begin(struct render *o, FILE *file, bool json, size_t max) {
-        o->json = json;
-        o->errors = o->cut = o->was_cut = false;
-        o->max = max;
-        o->processes = 0;
-        sink_init(&o->sink, file);
+        *o = (struct render){ .json = json, .max = max, .sink = { .file = file } };
         if (json)
                 sink_text(&o->sink, "{\"version\":1,\"processes\":[");
 }
@@ -404,21 +400,20 @@ int render_end(struct render *o) {
 }
 
 int render_text(const struct host_capture *c, const struct stack_table *t, size_t max, char **ret) {
-        struct render *o = malloc(sizeof(*o)); /* its buffer is large for a stack */
+        struct render o;
         char *text = NULL;
         size_t len = 0;
-        FILE *f = o ? open_memstream(&text, &len) : NULL;
+        FILE *f = open_memstream(&text, &len);
         int r = -ENOMEM;
 
         if (f) {
-                render_begin(o, f, false, max);
-                o->errors = true;
-                render_capture(o, c, t);
-                r = render_end(o);
+                render_begin(&o, f, false, max);
+                o.errors = true;
+                render_capture(&o, c, t);
+                r = render_end(&o);
                 if (!memstream_close(f, &text) || r < 0)
                         r = -ENOMEM;
         }
-        free(o);
         if (r < 0)
                 free(text);
         else

@@ -12,12 +12,12 @@
 
 struct render {
         bool json;
-        bool errors;      /* set before: processes that could not be read are reported in text, too */
+        bool errors;      /* set behind render_begin(): what could not be read is reported in text, too */
         bool cut;         /* something was left out here, */
         bool was_cut;     /* or of the capture itself */
         size_t max;
         size_t processes; /* put so far */
-        struct text_sink sink; /* owns nothing: it may be forgotten at any time */
+        struct text_sink sink;
 };
 
 void render_begin(struct render *o, FILE *file, bool json, size_t max);

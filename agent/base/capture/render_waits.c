@@ -9,7 +9,7 @@
 #define ITEM_BYTES   1024u /* of a wait, socket or end without its texts, more than it takes */
 
 static bool has_room(const struct text_sink *s, size_t texts, uint64_t limit) {
-        return sink_bytes_put(s) + ITEM_BYTES + 6 * texts <= limit;
+        return s->put + ITEM_BYTES + 6 * texts <= limit;
 }
 
 static void put_text(struct text_sink *s, const char *key, const char *text) {

@@ -4,38 +4,8 @@
 
 #include "text_sink.h"
 
-void sink_init(struct text_sink *s, FILE *file) {
-        s->file = file;
-        s->used = 0;
-        s->written = 0;
-        s->failed = false;
-}
-
-static void empty(struct text_sink *s) {
-        s->failed = s->failed || fwrite(s->buf, 1, s->used, s->file) != s->used;
-        s->written += s->used;
-        s->used = 0;
-}
-
 int sink_flush(struct text_sink *s) {
-        empty(s);
-        return fflush(s->file) != 0 || ferror(s->file) || s->failed ? -EIO : 0;
-}
-
-void sink_put_slowly(struct text_sink *s, const void *p, size_t n) {
-        const char *from = p;
-
-        while (n > 0) {
-                size_t part = MIN(n, (size_t) SINK_SIZE - s->used);
-
-                memcpy(s->buf + s->used, from, part);
-                s->used += part;
-                from += part;
-                n -= part;
-                assert(s->used <= SINK_SIZE);
-                if (s->used == SINK_SIZE)
-                        empty(s);
-        }
+        return fflush(s->file) != 0 || ferror(s->file) ? -EIO : 0;
 }
 
 static void put_digits(struct text_sink *s, uint64_t n, unsigned base, bool negative) {

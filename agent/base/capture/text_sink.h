@@ -1,42 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Text for a file, gathered in one buffer: a capture is tens of thousands of short pieces, and
- * neither printf() nor a tree of JSON values puts them together within a millisecond. What is
- * put must be UTF-8 already (text_to_utf8(), text_clean()). That the file could not be written is
- * remembered for sink_flush().
+ * Text for a file, piece by piece: a capture is tens of thousands of short ones, and neither printf() nor a
+ * tree of JSON values puts them together within a millisecond. What is put must be UTF-8 already
+ * (text_to_utf8(), text_clean()). No other thread may use the file.
  */
 #include "base.h"
 
-#define SINK_SIZE (32u * 1024)
-
 struct text_sink {
-        FILE *file;       /* borrowed */
-        size_t used;      /* of buf */
-        uint64_t written; /* bytes that have left buf */
-        bool failed;
-        char buf[SINK_SIZE];
+        FILE *file;   /* borrowed */
+        uint64_t put; /* bytes in all */
 };
 
-void sink_init(struct text_sink *s, FILE *file);
 /* Writes what is left. -EIO: this, or something before it, could not be written. */
 int sink_flush(struct text_sink *s);
 
-/* Bytes that were put in all. */
-static inline uint64_t sink_bytes_put(const struct text_sink *s) {
-        return s->written + s->used;
-}
-
-/* More than fits is put, too. */
-void sink_put_slowly(struct text_sink *s, const void *p, size_t n);
-
 static inline void sink_put(struct text_sink *s, const void *p, size_t n) {
-        if (n > SINK_SIZE - s->used) {
-                sink_put_slowly(s, p, n);
-                return;
-        }
-        memcpy(s->buf + s->used, p, n);
-        s->used += n;
+        (void) fwrite_unlocked(p, 1, n, s->file); /* the file remembers an error for sink_flush() */
+        s->put += n;
 }
 
 static inline void sink_text(struct text_sink *s, const char *text) {
