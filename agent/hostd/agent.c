@@ -268,8 +268,7 @@ static int block_signals(void) {
         sigset_t set;
 
         if (sigemptyset(&set) < 0 || sigaddset(&set, SIGTERM) < 0 || sigaddset(&set, SIGINT) < 0 ||
-            sigaddset(&set, SIGHUP) < 0 || sigaddset(&set, SIGCHLD) < 0 ||
-            sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+            sigaddset(&set, SIGHUP) < 0 || sigprocmask(SIG_BLOCK, &set, NULL) < 0)
                 return -errno;
         return signal(SIGPIPE, SIG_IGN) == SIG_ERR ? -errno : 0;
 }

@@ -46,7 +46,6 @@ static int watch_signals(sd_event *e) {
         (void) sigemptyset(&mask);
         (void) sigaddset(&mask, SIGTERM);
         (void) sigaddset(&mask, SIGINT);
-        (void) sigaddset(&mask, SIGCHLD); /* sd-event wants it blocked for captures */
         if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
                 return -errno;
         /* ends the loop at once: runs are not ours to wait for */

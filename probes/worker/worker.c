@@ -4,13 +4,9 @@
 
 #include <fcntl.h>
 #include <jansson.h>
-#include <poll.h>
 #include <signal.h>
-#include <sys/wait.h>
-#include <time.h>
 
 #include "report.h"
-#include "processes.h"
 
 /* --- Writing ------------------------------------------------------------------------------------------- */
 
@@ -54,14 +50,14 @@ int wire_serve(const struct probe *p, const struct host *h, const struct probe_c
 
 /* --- Reading ------------------------------------------------------------------------------------------- */
 
-static const char *keep(struct wire_reader *r, const char *text) {
-        for (size_t i = 0; i < r->n_names; i++)
-                if (streq(r->names[i], text))
-                        return r->names[i];
-        if (r->n_names == WIRE_NAMES_MAX)
+static const char *keep_name(struct wire_names *n, const char *text) {
+        for (size_t i = 0; i < n->n; i++)
+                if (streq(n->names[i], text))
+                        return n->names[i];
+        if (n->n == WIRE_NAMES_MAX)
                 return NULL;
-        r->names[r->n_names] = strdup(text);
-        return r->names[r->n_names] ? r->names[r->n_names++] : NULL;
+        n->names[n->n] = strdup(text);
+        return n->names[n->n] ? n->names[n->n++] : NULL;
 }
 
 static int take_finding(const json_t *o, struct sink *s) {
@@ -73,7 +69,7 @@ static int take_finding(const json_t *o, struct sink *s) {
         return r;
 }
 
-static int take_sample(struct wire_reader *r, json_t *o, struct sink *s) {
+static int take_sample(struct wire_names *n, json_t *o, struct sink *s) {
         const char *name, *unit, *description;
         json_t *value, *attributes, *pair;
         struct sample m = { 0 };
@@ -84,9 +80,9 @@ static int take_sample(struct wire_reader *r, json_t *o, struct sink *s) {
                         &description, "counter", &counter, "value", &value, "attributes", &attributes) < 0 ||
             !json_is_number(value))
                 return -EBADMSG;
-        m.name = keep(r, name);
-        m.unit = unit[0] ? keep(r, unit) : NULL;
-        m.description = keep(r, description);
+        m.name = keep_name(n, name);
+        m.unit = unit[0] ? keep_name(n, unit) : NULL;
+        m.description = keep_name(n, description);
         m.kind = counter ? SAMPLE_COUNTER : SAMPLE_GAUGE;
         m.is_int = json_is_integer(value);
         if (m.is_int)
@@ -98,7 +94,7 @@ static int take_sample(struct wire_reader *r, json_t *o, struct sink *s) {
 
                 if (i >= ELEMENTSOF(m.keys) || json_unpack(pair, "[s, s]", &key, &m.values[i]) < 0)
                         return -EBADMSG;
-                m.keys[i] = keep(r, key);
+                m.keys[i] = keep_name(n, key);
                 if (!m.keys[i])
                         return -E2BIG;
         }
@@ -108,171 +104,90 @@ static int take_sample(struct wire_reader *r, json_t *o, struct sink *s) {
         return 0;
 }
 
-static int take_line(struct wire_reader *r, const char *line, size_t len, struct sink *s) {
+/* One line. 1: it is the last one, and *ret the probe's result. */
+static int take_line(struct wire_names *n, const char *line, size_t len, struct sink *s, int *ret) {
         json_t *o = json_loadb(line, len, 0, NULL), *part;
-        int e = -EBADMSG;
+        int r = -EBADMSG;
 
         if ((part = json_object_get(o, "finding")))
-                e = take_finding(part, s);
+                r = take_finding(part, s);
         else if ((part = json_object_get(o, "sample")))
-                e = take_sample(r, part, s);
+                r = take_sample(n, part, s);
         else if (json_is_integer(part = json_object_get(o, "done"))) {
-                r->done = true;
-                r->result = (int) json_integer_value(part);
-                e = 0;
+                *ret = (int) json_integer_value(part);
+                r = 1;
         }
         json_decref(o);
-        return e;
+        return r;
 }
 
-static void drop_part(struct wire_reader *r) {
-        free(TAKE_PTR(r->line));
-        r->n = 0;
-}
+int wire_take(struct wire_names *n, const char *text, size_t len, struct sink *s) {
+        const char *end;
+        int result = 0, r = 0;
 
-/* n fits. */
-static int keep_part(struct wire_reader *r, const char *data, size_t n) {
-        if (!r->line)
-                r->line = malloc(WIRE_LINE_MAX);
-        if (!r->line)
-                return -ENOMEM;
-        memcpy(r->line + r->n, data, n);
-        r->n += n;
-        return 0;
-}
-
-int wire_take(struct wire_reader *r, const char *data, size_t len, struct sink *s) {
-        while (len > 0) {
-                const char *end = memchr(data, '\n', len);
-                size_t n = end ? (size_t) (end - data) : len;
-                int e;
-
-                if (n > WIRE_LINE_MAX - 1 - r->n)
-                        return -E2BIG;
-                if (!end)
-                        return keep_part(r, data, n);
-                if (r->n == 0)
-                        e = take_line(r, data, n, s);
-                else {
-                        e = keep_part(r, data, n);
-                        if (e == 0)
-                                e = take_line(r, r->line, r->n, s);
-                        drop_part(r);
-                }
-                if (e < 0)
-                        return e;
-                data += n + 1;
-                len -= n + 1;
+        for (; r == 0 && (end = memchr(text, '\n', len)); text = end + 1) {
+                r = take_line(n, text, (size_t) (end - text), s, &result);
+                len -= (size_t) (end + 1 - text);
         }
-        return 0;
+        return r == 0 ? -EPIPE : r < 0 ? r : MIN(result, 0);
 }
 
-void wire_restart(struct wire_reader *r) {
-        drop_part(r);
-        r->done = false;
-        r->result = 0;
-}
-
-void wire_clear(struct wire_reader *r) {
-        drop_part(r);
-        for (size_t i = 0; i < r->n_names; i++)
-                free(r->names[i]);
-        *r = (struct wire_reader){ 0 };
+void wire_clear(struct wire_names *n) {
+        for (size_t i = 0; i < n->n; i++)
+                free(n->names[i]);
+        *n = (struct wire_names){ .n = 0 };
 }
 
 /* --- The process --------------------------------------------------------------------------------------- */
 
-#define REAP_TIMEOUT (100 * USEC_PER_MSEC) /* between SIGKILL and its end; a stuck one does not end */
+struct served {
+        const struct worker_program *program;
+        const struct host *host;
+        const char *probe;
+};
 
-static int spawn(const struct worker_program *program, const struct host *h, const struct probe *p, int out,
-                 pid_t *ret) {
-        char *environment[] = { NULL };
-        const char *argv[8];
-        const struct spawn_options o = {
-                .path = program->path, .argv = argv, .environment = environment, .out = out, .error = -1
-        };
-        size_t n = 0;
-
-        argv[n++] = program->path;
-        if (program->verb)
-                argv[n++] = program->verb;
-        if (h->root) {
-                argv[n++] = "--root";
-                argv[n++] = h->root;
-        }
-        argv[n++] = "--probe";
-        argv[n++] = p->name;
-        argv[n] = NULL;
-        return spawn_program(&o, ret);
-}
-
-/* What spawn_program() does, without another program. */
-static _Noreturn void serve(const struct worker_program *program, const struct host *h,
-                            const struct probe *p, int out) {
-        int null = open("/dev/null", O_RDONLY | O_CLOEXEC), code = EXIT_FAILURE;
+/* In the child, which has no descriptor of its parent: what a program of ours would do. */
+static int serve(int fd, const void *data) {
+        const struct served *s = data;
+        _cleanup_host_ struct host h = HOST_NULL;
+        int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
         sigset_t none;
 
         (void) sigemptyset(&none);
-        if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
-            sigprocmask(SIG_SETMASK, &none, NULL) == 0 && clearenv() == 0)
-                code = program->serve(h, p->name);
-        _exit(fflush(stdout) == EOF ? EXIT_FAILURE : code); /* not exit(3): its handlers are the caller's */
+        if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(fd, STDOUT_FILENO) < 0 ||
+            sigprocmask(SIG_SETMASK, &none, NULL) < 0 || clearenv() != 0)
+                return -errno;
+        if (host_open(s->host->root, &h) < 0)
+                return -EIO;
+        return s->program->serve(&h, s->probe) != EXIT_SUCCESS || fflush(stdout) == EOF ? -EIO : 0;
 }
 
-static int fork_one(const struct worker_program *program, const struct host *h, const struct probe *p,
-                    int out, pid_t *ret) {
-        pid_t pid;
+int worker_start(sd_event *e, const struct worker_program *program, const struct host *h,
+                 const struct probe *p, worker_done done, void *userdata, struct child **ret) {
+        const char *argv[] = { program->path, "--probe", p->name, h->root ? "--root" : NULL, h->root, NULL };
+        char *environment[] = { NULL };
+        const struct spawn_options o = {
+                .path = program->path, .argv = argv, .environment = environment, .error = -1
+        };
+        const struct served served = { program, h, p->name };
+        const struct child_work work = { .name = "probe-worker",
+                                         .timeout = p->timeout,
+                                         .run = serve,
+                                         .data = &served,
+                                         .program = program->serve ? NULL : &o,
+                                         .max = WORKER_ANSWER_MAX,
+                                         .stuck_too = true,
+                                         .done = done,
+                                         .userdata = userdata };
 
-        (void) fflush(stdout); /* else the child would write it once more; who cannot write will say so */
-        pid = fork();
-        if (pid < 0)
-                return -errno;
-        if (pid == 0)
-                serve(program, h, p, out);
-        *ret = pid;
-        return 0;
+        (void) fflush(stdout); /* else a fork would write it once more; who cannot write will say so */
+        return child_start(e, &work, ret);
 }
 
-int worker_start(const struct worker_program *program, const struct host *h, const struct probe *p,
-                 struct worker *ret) {
-        _cleanup_close_ int in = -1, out = -1;
-        int fds[2], r;
-        pid_t pid;
+int worker_take(struct wire_names *n, int result, const char *answer, size_t len, struct sink *s) {
+        int r = wire_take(n, answer, len, s); /* what it said before it failed, too */
 
-        if (pipe2(fds, O_CLOEXEC) < 0)
-                return -errno;
-        in = fds[0];
-        out = fds[1];
-        if (fcntl(in, F_SETFL, O_NONBLOCK) < 0)
-                return -errno;
-        r = program->serve ? fork_one(program, h, p, out, &pid) : spawn(program, h, p, out, &pid);
-        if (r < 0)
-                return r;
-        ret->probe = p;
-        ret->pid = pid;
-        ret->fd = TAKE_FD(in);
-        ret->started = host_now(h);
-        wire_restart(&ret->reader);
-        return 0;
-}
-
-int worker_take(struct worker *w, struct sink *s) {
-        char buf[4096];
-
-        for (;;) {
-                ssize_t n = read(w->fd, buf, sizeof(buf));
-                int r;
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0)
-                        return errno == EAGAIN ? 0 : -errno;
-                if (n == 0)
-                        return !w->reader.done ? -EPIPE : w->reader.result < 0 ? w->reader.result : 1;
-                r = wire_take(&w->reader, buf, (size_t) n, s);
-                if (r < 0)
-                        return r;
-        }
+        return result == 0 || result == -EIO ? r : result; /* -EIO: it ended early */
 }
 
 void worker_tell_failure(const struct probe *p, int error, bool stuck, struct sink *s) {
@@ -289,48 +204,4 @@ void worker_tell_failure(const struct probe *p, int error, bool stuck, struct si
                 finding_set(f.reason, "nothing could be looked at: %s",
                             error == -EPIPE ? "the process that looks ended early" : strerror(-error));
         s->finding(s, &f);
-}
-
-static usec_t now(void) {
-        struct timespec t;
-
-        (void) clock_gettime(CLOCK_MONOTONIC, &t); /* it never fails for this clock */
-        return (usec_t) t.tv_sec * USEC_PER_SEC + (usec_t) t.tv_nsec / NSEC_PER_USEC;
-}
-
-/* 0, or -ETIMEDOUT when it does not end, which only a kernel wait can do to a killed process. */
-static int reap(pid_t pid) {
-        for (usec_t waited = 0; waited <= REAP_TIMEOUT; waited += USEC_PER_MSEC) {
-                pid_t r = waitpid(pid, NULL, WNOHANG);
-
-                if (r == pid || (r < 0 && errno != EINTR))
-                        return 0;
-                (void) usleep(USEC_PER_MSEC);
-        }
-        return -ETIMEDOUT;
-}
-
-int worker_finish(struct worker *w, struct sink *s) {
-        usec_t deadline = now() + w->probe->timeout;
-        int r = 0;
-
-        while (r == 0) {
-                struct pollfd p = { .fd = w->fd, .events = POLLIN };
-                usec_t t = now();
-
-                if (t >= deadline)
-                        r = -ETIMEDOUT;
-                else if (poll(&p, 1, (int) ((deadline - t + USEC_PER_MSEC - 1) / USEC_PER_MSEC)) > 0)
-                        r = worker_take(w, s);
-        }
-        w->fd = close_fd(w->fd);
-        if (r < 0)
-                (void) kill(w->pid,
-                            SIGKILL); /* our own child, not yet waited for: the pid is nobody else's */
-        if (reap(w->pid) < 0 && r == -ETIMEDOUT)
-                worker_tell_failure(w->probe, r, true, s);
-        else if (r < 0)
-                worker_tell_failure(w->probe, r, false, s);
-        w->pid = 0;
-        return r < 0 ? r : 0;
 }

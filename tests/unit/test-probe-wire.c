@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A worker's lines, however they come in pieces: the same findings and samples, and no memory between
- * them. */
+/* A worker's lines: findings, samples and the last one, whole or cut off anywhere. */
 #include "test.h"
 #include "worker.h"
 
@@ -22,42 +21,34 @@ static void on_finding(struct sink *s, const struct finding *f) {
         (void) snprintf(seen->last, sizeof(seen->last), "%s", f->subject);
 }
 
-static void test_pieces(void) {
+/* What stands in whole lines counts, wherever it ends. */
+static void test_cut(void) {
         static const char text[] = FINDING("a") FINDING("b") "{\"done\":0}\n";
+        const size_t first = strlen(FINDING("a")), second = 2 * first;
 
-        for (size_t piece = 1; piece < sizeof(text); piece++) {
+        for (size_t len = 0; len < sizeof(text); len++) {
                 struct seen seen = { .sink.finding = on_finding };
-                struct wire_reader r = { 0 };
+                struct wire_names n = { .n = 0 };
 
-                for (size_t at = 0; at < sizeof(text) - 1; at += piece)
-                        ASSERT_OK(wire_take(&r, text + at, MIN(piece, sizeof(text) - 1 - at), &seen.sink));
-                ASSERT_EQ(seen.n, 2);
-                ASSERT_STREQ(seen.last, "/b");
-                ASSERT_TRUE(r.done && !r.line);
-                wire_clear(&r);
+                ASSERT_EQ(wire_take(&n, text, len, &seen.sink), len == sizeof(text) - 1 ? 0 : -EPIPE);
+                ASSERT_EQ(seen.n, (len >= first) + (len >= second));
+                wire_clear(&n);
         }
 }
 
-/* A line that is too long is refused, in one piece and in many; one that ends early leaves nothing
- * behind. */
-static void test_long(void) {
-        static char line[WIRE_LINE_MAX + 1];
+static void test_ends(void) {
+        static const char failed[] = FINDING("a") "{\"done\":-5}\n", garbage[] = "garbage\n";
         struct seen seen = { .sink.finding = on_finding };
-        struct wire_reader r = { 0 };
-        int e = 0;
+        struct wire_names n = { .n = 0 };
 
-        memset(line, ' ', sizeof(line));
-        ASSERT_EQ(wire_take(&r, line, sizeof(line), &seen.sink), -E2BIG);
-        wire_restart(&r);
-        for (size_t i = 0; i < sizeof(line) && e == 0; i++)
-                e = wire_take(&r, line + i, 1, &seen.sink);
-        ASSERT_EQ(e, -E2BIG);
-        wire_restart(&r);
-        ASSERT_TRUE(!r.line);
-        ASSERT_OK(wire_take(&r, "{\"don", 5, &seen.sink));
-        ASSERT_OK(wire_take(&r, "e\":-5}\n", 7, &seen.sink));
-        ASSERT_EQ(r.result, -5);
-        wire_clear(&r);
+        ASSERT_EQ(wire_take(&n, failed, strlen(failed), &seen.sink), -5);
+        ASSERT_STREQ(seen.last, "/a");
+        ASSERT_EQ(wire_take(&n, garbage, strlen(garbage), &seen.sink), -EBADMSG);
+        /* of one that was killed, and of one that crashed */
+        ASSERT_EQ(worker_take(&n, -ETIMEDOUT, failed, strlen(failed), &seen.sink), -ETIMEDOUT);
+        ASSERT_EQ(worker_take(&n, -EIO, failed, strlen(FINDING("a")), &seen.sink), -EPIPE);
+        ASSERT_EQ(seen.n, 3);
+        wire_clear(&n);
 }
 
 /* --- Samples ------------------------------------------------------------------------------------------- */
@@ -84,7 +75,7 @@ static void on_sample(struct sink *s, const struct sample *m) {
 static void test_samples(void) {
         static const struct probe probe = { .name = "x", .run = measure };
         struct seen seen = { .sink = { on_finding, on_sample } };
-        struct wire_reader r = { 0 };
+        struct wire_names n = { .n = 0 };
         _cleanup_free_ char *text = NULL;
         size_t len = 0;
         FILE *f = open_memstream(&text, &len);
@@ -92,9 +83,9 @@ static void test_samples(void) {
         ASSERT_TRUE(f != NULL);
         ASSERT_OK(wire_serve(&probe, NULL, NULL, f));
         ASSERT_OK(fclose(f));
-        ASSERT_OK(wire_take(&r, text, len, &seen.sink));
-        ASSERT_TRUE(seen.n == 2 && r.done && r.result == 0);
-        wire_clear(&r);
+        ASSERT_OK(wire_take(&n, text, len, &seen.sink));
+        ASSERT_EQ(seen.n, 2);
+        wire_clear(&n);
 }
 
-TEST_MAIN(test_pieces, test_long, test_samples)
+TEST_MAIN(test_cut, test_ends, test_samples)

@@ -115,13 +115,9 @@ static const struct schedule_handlers handlers = { on_finding, on_sample, on_don
 static void up(struct bench *b, const char *script) {
         static const struct probe_context context = { 0 };
         char text[2048];
-        sigset_t mask;
 
         *b = (struct bench){ .scratch = scratch_new(), .host = HOST_NULL };
         kill_works = true;
-        ASSERT_OK(sigemptyset(&mask));
-        ASSERT_OK(sigaddset(&mask, SIGCHLD));
-        ASSERT_OK(sigprocmask(SIG_BLOCK, &mask, NULL));
         scratch_path(&b->scratch, "fifo", b->fifo);
         ASSERT_OK(mkfifo(b->fifo, 0600));
         (void) snprintf(text, sizeof(text), "#!/bin/sh\necho $$ >>%s/pids\n%s\n", b->scratch.path, script);

@@ -121,14 +121,20 @@ static int on_end(sd_event_source *s, int fd, uint32_t revents, void *userdata) 
 }
 
 static int on_limit(sd_event_source *s, uint64_t usec, void *userdata) {
+        _cleanup_free_ char *answer = NULL; /* as in on_end() */
         struct child *c = userdata;
-        bool again = c->failure == -ETIMEDOUT;
+        size_t len = c->len;
 
         (void) usec;
+        if (c->failure == -ETIMEDOUT) { /* it was killed, and is there */
+                answer = TAKE_PTR(c->answer);
+                c->len = c->size = 0;
+                c->work.done(-ETIMEDOUT, answer ? answer : "", len, c->work.userdata);
+                return 0;
+        }
         give_child_up(c, -ETIMEDOUT);
-        if (again)
-                c->work.done(-ETIMEDOUT, "", 0, c->work.userdata);
-        else if (c->work.there && sd_event_source_set_time_relative(s, CHILD_LAST_MOMENT) >= 0)
+        if ((c->work.there || c->work.stuck_too) &&
+            sd_event_source_set_time_relative(s, CHILD_LAST_MOMENT) >= 0)
                 (void) sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
         return 0;
 }
@@ -206,6 +212,10 @@ static void end_child(pid_t pid) {
         (void) kill(pid, SIGKILL);
         for (unsigned i = 0; i < 100 && waitpid(pid, NULL, WNOHANG) == 0; i++)
                 (void) usleep(1000);
+}
+
+bool child_is_there(const struct child *c) {
+        return c->pid > 0;
 }
 
 struct child *child_free(struct child *c) {

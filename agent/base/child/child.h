@@ -5,7 +5,8 @@
  * own, so that the loop does not wait for it: a function in a forked process, or another program. What it
  * writes comes back when it ends; at its time limit, or when it writes too much, it is killed. A child that
  * cannot be killed (state D) is left alone. done is then not called, so that a caller who starts one at a
- * time never has two of them; for a caller who counts them (there) it is called at the limit all the same.
+ * time never has two of them; for a caller who counts them (there), or wants to know (stuck_too), it is
+ * called at the limit all the same.
  *
  * A forked child shares no descriptor with its parent but the pipe (a lock of ours must not outlive us).
  */
@@ -32,6 +33,7 @@ struct child_work {
         /* NULL, or how many processes there are: also those that child_free() could not end at once, for
          * which it does not wait. It stays valid as long as the loop runs. */
         unsigned *there;
+        bool stuck_too; /* done is called at the limit, too, and once more when it is gone after all */
         /* In the parent. result: what run returned, -ETIMEDOUT, or -EIO when it crashed. answer:
          * NUL-terminated, and there until done returns, also behind child_free(). */
         void (*done)(int result, const char *answer, size_t len, void *userdata);
@@ -41,6 +43,8 @@ struct child_work {
 struct child;
 /* *ret is cleared by child_free() only, which done may call. -EAGAIN, -ENOMEM, … when none can be made. */
 int child_start(sd_event *e, const struct child_work *w, struct child **ret);
+/* In done: it could not be killed, and is not gone. */
+bool child_is_there(const struct child *c);
 /* Kills it if it still runs, unless it outlives us; done is not called. */
 struct child *child_free(struct child *c);
 DEFINE_CLEANUP(struct child *, child_free)

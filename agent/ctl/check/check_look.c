@@ -42,19 +42,59 @@ void seen_clear(struct seen *s) {
         finding_list_clear(&s->all);
 }
 
+/* A worker, and what it answered. */
+struct asked {
+        struct child *child;
+        bool over, stuck;
+        int result;
+        char *answer;
+        size_t len;
+};
+
+static void on_answer(int result, const char *answer, size_t len, void *userdata) {
+        struct asked *a = userdata;
+
+        if (a->over)
+                return; /* it was stuck, and is gone now */
+        a->over = true;
+        a->stuck = child_is_there(a->child);
+        a->answer = strndup(answer, len);
+        a->result = a->answer ? result : -ENOMEM;
+        a->len = a->answer ? strlen(a->answer) : 0;
+}
+
+static void finish_worker(sd_event *e, const struct probe *p, struct asked *a, struct sink *s) {
+        struct wire_names names = { .n = 0 };
+        int r;
+
+        while (!a->over && (r = sd_event_run(e, UINT64_MAX)) >= 0)
+                ;
+        r = a->over ? worker_take(&names, a->result, a->answer ? a->answer : "", a->len, s) : r;
+        if (r < 0)
+                worker_tell_failure(p, r, a->stuck, s);
+        wire_clear(&names);
+        a->child = child_free(a->child);
+        free(a->answer);
+}
+
 void check_look(const struct look *l, struct seen *ret) {
-        struct worker workers[PROBES_MAX];
-        int started[PROBES_MAX];
+        struct asked asked[PROBES_MAX] = { { .over = false } };
+        _cleanup_(sd_event_unrefp) sd_event *e = NULL;
+        int r = sd_event_new(&e);
         size_t n;
 
         /* All workers first: they look while we do. */
         for (n = 0; probe_table[n] && n < PROBES_MAX; n++) {
                 const struct probe *p = probe_table[n];
+                struct asked *a = &asked[n];
 
-                workers[n] = WORKER_NULL;
-                started[n] = 1;
-                if (p->blocks && (!l->one || l->one == p))
-                        started[n] = worker_start(&worker_program, l->host, p, &workers[n]);
+                if (!p->blocks || (l->one && l->one != p))
+                        continue;
+                if (r >= 0)
+                        a->result = worker_start(e, &worker_program, l->host, p, on_answer, a, &a->child);
+                else
+                        a->result = r;
+                a->over = a->result < 0;
         }
         for (size_t i = 0; i < n; i++) {
                 const struct probe *p = probe_table[i];
@@ -62,13 +102,10 @@ void check_look(const struct look *l, struct seen *ret) {
 
                 if (l->one && l->one != p)
                         continue;
-                if (!p->blocks)
-                        (void) probe_run(p, l->host, l->context, &t.sink); /* a failure is a finding */
-                else if (started[i] < 0)
-                        worker_tell_failure(p, started[i], false, &t.sink);
+                if (p->blocks)
+                        finish_worker(e, p, &asked[i], &t.sink); /* a failure is a finding */
                 else
-                        (void) worker_finish(&workers[i], &t.sink); /* so it is here */
-                wire_clear(&workers[i].reader);
+                        (void) probe_run(p, l->host, l->context, &t.sink); /* likewise */
         }
 }
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <signal.h>
 #include <sys/random.h>
-#include <sys/wait.h>
-#include <time.h>
 
 #include "log.h"
 #include "schedule.h"
@@ -17,7 +14,6 @@
 #define AGAIN_AFTER (5 * USEC_PER_SEC) /* by then, systemd has restarted a daemon that ended */
 #define AGAIN_ACCURACY USEC_PER_SEC
 #define AGAIN_MAX 3 /* within an interval: more than most findings take to count */
-#define KILL_GRACE (200 * USEC_PER_MSEC) /* after SIGKILL: what still lives then waits in the kernel */
 
 struct slot {
         struct schedule *schedule;
@@ -27,11 +23,9 @@ struct slot {
         bool again;      /* the timer stands at a look out of turn */
         unsigned agains; /* such looks since the last one in turn */
         /* Of a probe that blocks: */
-        struct worker worker;
-        sd_event_source *output, *child, *deadline;
-        int failure; /* of this run, reported when the worker is gone or stuck; 0: none so far */
-        /* this run's end was reported: the worker is stuck, and only its own end is waited for */
-        bool told;
+        struct child *worker; /* at work, or stuck */
+        struct wire_names names;
+        bool told; /* this run's end was reported: the worker is stuck, and only its own end is waited for */
 };
 
 struct schedule {
@@ -114,134 +108,40 @@ static void run_here(struct slot *slot) {
 
 /* --- Workers ------------------------------------------------------------------------------------------- */
 
-static void tell_end(struct slot *slot, bool stuck) {
+static void end_worker_run(struct slot *slot, int result, bool stuck) {
         struct run_sink sink = sink_of(slot);
 
-        if (slot->told)
-                return;
         slot->told = true;
-        if (slot->failure < 0) {
-                if (slot->failure == -ETIMEDOUT)
-                        log_warning("probe %s: no answer in time, its process %d is %s", slot->probe->name,
-                                    (int) slot->worker.pid,
-                                    stuck ? "stuck in the kernel: left alone" : "killed");
-                worker_tell_failure(slot->probe, slot->failure, stuck, &sink.sink);
-        }
-        end_run(slot, slot->failure == 0);
+        if (result == -ETIMEDOUT)
+                log_warning("probe %s: no answer in time, its process is %s", slot->probe->name,
+                            stuck ? "stuck in the kernel: left alone" : "killed");
+        if (result < 0)
+                worker_tell_failure(slot->probe, result, stuck, &sink.sink);
+        end_run(slot, result == 0);
 }
 
-static void close_output(struct slot *slot) {
-        slot->output = sd_event_source_disable_unref(slot->output);
-        slot->worker.fd = close_fd(slot->worker.fd);
-}
-
-/* Takes what has come; after a failure, what else comes is not wanted any more. */
-static void drain(struct slot *slot) {
+static void on_worker(int result, const char *answer, size_t len, void *userdata) {
+        struct slot *slot = userdata;
         struct run_sink sink = sink_of(slot);
-        int r;
+        bool stuck = child_is_there(slot->worker);
 
-        if (slot->worker.fd < 0)
-                return;
-        r = worker_take(&slot->worker, &sink.sink);
-        if (r < 0 && slot->failure == 0)
-                slot->failure = r;
-        if (r != 0)
-                close_output(slot);
-        if (r < 0)
-                (void) kill(slot->worker.pid, SIGKILL); /* not reaped yet: nobody else's pid */
-}
-
-static int on_output(sd_event_source *source, int fd, uint32_t events, void *userdata) {
-        (void) source;
-        (void) fd;
-        (void) events;
-        drain(userdata);
-        return 0;
-}
-
-static int on_child(sd_event_source *source, const siginfo_t *si, void *userdata) {
-        struct slot *slot = userdata;
-
-        (void) source;
-        (void) si;
-        drain(slot);
-        if (slot->worker.fd >= 0 && slot->failure == 0)
-                slot->failure =
-                        -EPIPE; /* gone without its last line, while somebody else holds its output */
-        close_output(slot);
-        slot->deadline = sd_event_source_disable_unref(slot->deadline);
-        slot->child = sd_event_source_disable_unref(slot->child);
-        tell_end(slot, false);
-        slot->worker.pid = 0;
-        return 0;
-}
-
-/* First the timeout, then, if SIGKILL did not end it, the moment to leave it alone. */
-static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
-        struct slot *slot = userdata;
-
-        (void) usec;
-        if (slot->failure != -ETIMEDOUT) {
-                slot->failure = -ETIMEDOUT;
-                close_output(slot);
-                (void) kill(slot->worker.pid, SIGKILL);
-                if (sd_event_source_set_time_relative(source, KILL_GRACE) >= 0 &&
-                    sd_event_source_set_enabled(source, SD_EVENT_ONESHOT) >= 0)
-                        return 0;
-        }
-        tell_end(slot, true);
-        return 0;
-}
-
-static int watch_worker(struct slot *slot) {
-        sd_event *e = slot->schedule->event;
-        int r;
-
-        r = sd_event_add_child(e, &slot->child, slot->worker.pid, WEXITED, on_child, slot);
-        if (r >= 0)
-                r = sd_event_add_io(e, &slot->output, slot->worker.fd, EPOLLIN, on_output, slot);
-        if (r >= 0)
-                r = sd_event_add_time_relative(e, &slot->deadline, CLOCK_BOOTTIME, slot->probe->timeout,
-                                               USEC_PER_MSEC, on_deadline, slot);
-        if (r < 0)
-                return r;
-        (void) sd_event_source_set_description(slot->child, "probe-worker");
-        (void) sd_event_source_set_description(slot->output, "probe-worker-output");
-        (void) sd_event_source_set_description(slot->deadline, "probe-worker-timeout");
-        return 0;
-}
-
-/* Kills a worker of which nobody wants to hear any more, and reaps it if it ends at once. */
-static void drop_worker(struct slot *slot) {
-        close_output(slot);
-        slot->deadline = sd_event_source_disable_unref(slot->deadline);
-        slot->child = sd_event_source_disable_unref(slot->child);
-        if (slot->worker.pid > 0) {
-                (void) kill(slot->worker.pid, SIGKILL);
-                (void) waitpid(slot->worker.pid, NULL, WNOHANG); /* else it is init's, with us */
-        }
-        slot->worker.pid = 0;
+        if (!stuck)
+                slot->worker = child_free(slot->worker);
+        if (!slot->told)
+                end_worker_run(slot, worker_take(&slot->names, result, answer, len, &sink.sink), stuck);
 }
 
 static void run_worker(struct slot *slot) {
         struct schedule *s = slot->schedule;
         int r;
 
-        if (slot->worker.pid > 0)
+        if (slot->worker)
                 return; /* never doubled: the one before still runs, or cannot be killed */
         slot->run++;
-        slot->failure = 0;
         slot->told = false;
-        r = worker_start(s->program, s->host, slot->probe, &slot->worker);
-        if (r >= 0) {
-                r = watch_worker(slot);
-                if (r < 0)
-                        drop_worker(slot);
-        }
-        if (r >= 0)
-                return;
-        slot->failure = r;
-        tell_end(slot, false);
+        r = worker_start(s->event, s->program, s->host, slot->probe, on_worker, slot, &slot->worker);
+        if (r < 0)
+                end_worker_run(slot, r, false);
 }
 
 static void run_probe(struct slot *slot) {
@@ -284,7 +184,7 @@ static int add(struct schedule *s, sd_event *e, const struct probe *p) {
         usec_t interval;
         int r;
 
-        *slot = (struct slot){ .schedule = s, .probe = p, .source = (unsigned) s->n, .worker = WORKER_NULL };
+        *slot = (struct slot){ .schedule = s, .probe = p, .source = (unsigned) s->n };
         interval = interval_of(slot);
         r = sd_event_add_time_relative(e, &slot->timer, CLOCK_BOOTTIME, interval,
                                        MAX(interval / SPREAD, (usec_t) 1), on_timer, slot);
@@ -325,8 +225,8 @@ struct schedule *schedule_free(struct schedule *s) {
                 return NULL;
         for (size_t i = 0; i < s->n; i++) {
                 s->slots[i].timer = sd_event_source_disable_unref(s->slots[i].timer);
-                drop_worker(&s->slots[i]);
-                wire_clear(&s->slots[i].worker.reader);
+                s->slots[i].worker = child_free(s->slots[i].worker);
+                wire_clear(&s->slots[i].names);
         }
         free(s);
         return NULL;

@@ -31,7 +31,6 @@ struct schedule;
  * probes: ended by NULL. worker: the program that runs the blocking ones. interval: for every probe, 0: each
  * one's own. h, c, handlers, worker are borrowed. All probes that do not block run once before this returns,
  * so that the host's state is known when the agent says it is ready; the others' workers are started.
- * SIGCHLD must be blocked.
  */
 int schedule_new(sd_event *e, const struct probe *const *probes, const struct worker_program *worker,
                  usec_t interval, const struct host *h, const struct probe_context *c,
