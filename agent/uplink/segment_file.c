@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "crc32c.h"
+#include "grow.h"
 #include "segment_file.h"
 
 #define NAME_MAX_LEN 32
@@ -46,19 +47,7 @@ static int compare_segments(const void *a, const void *b) {
 }
 
 int segments_reserve(struct segments *s) {
-        size_t size = MAX(s->size * 2, (size_t) 16);
-        struct segment *p;
-
-        if (s->n >= SEGMENTS_MAX)
-                return -ENOSPC;
-        if (s->n < s->size)
-                return 0;
-        p = reallocarray(s->list, size, sizeof(*p));
-        if (!p)
-                return -ENOMEM;
-        s->list = p;
-        s->size = size;
-        return 0;
+        return s->n < SEGMENTS_MAX ? grow(&s->list, &s->size, s->n + 1, sizeof(*s->list)) : -ENOSPC;
 }
 
 int segments_find(int dir_fd, struct segments *s) {

@@ -146,8 +146,8 @@ static void test_settings(void) {
         ASSERT_EQ(s.metrics_interval, 10 * USEC_PER_SEC);
         ASSERT_EQ(s.spool_bytes, 256 * 1024 * 1024);
         ASSERT_STREQ(s.api_socket, "/run/tpu-hostd/api.sock");
-        ASSERT_EQ(s.fail_after, 2);
-        ASSERT_EQ(s.heal_after, 5);
+        ASSERT_EQ(s.health.fail_after, 2);
+        ASSERT_EQ(s.health.heal_after, 5);
         config_clear(&source.config);
 }
 

@@ -23,12 +23,13 @@ struct served {
         void *self; /* the state that it is called with */
 };
 
-static bool is_served(const struct api_state *p, const struct http_route *route) {
+static const struct part_route *find_served(const struct api_state *p, const char *method,
+                                            const char *path) {
         for (size_t i = 0; i < p->n_served; i++)
-                if (streq(p->served[i].route.route.method, route->method) &&
-                    streq(p->served[i].route.route.path, route->path))
-                        return true;
-        return false;
+                if (streq(p->served[i].route.route.method, method) &&
+                    streq(p->served[i].route.route.path, path))
+                        return &p->served[i].route;
+        return NULL;
 }
 
 int api_collect_routes(struct api_state *p) {
@@ -43,7 +44,7 @@ int api_collect_routes(struct api_state *p) {
                 return -ENOMEM;
         for (size_t i = 0; i < b->n_parts; i++)
                 for (const struct part_route *r = b->parts[i]->routes; r && r->call; r++) {
-                        assert(!is_served(p, &r->route)); /* a call belongs to one part */
+                        assert(!find_served(p, r->route.method, r->route.path)); /* it belongs to one part */
                         p->served[p->n_served++] = (struct served){ .route = *r, .self = b->states[i] };
                 }
         assert(p->n_served == n);
@@ -85,16 +86,9 @@ static void on_request(const struct http_request *r, struct http_reply *ret, voi
 
 /* Other bodies are passed over. */
 static bool takes_body(const struct http_request *r, void *userdata) {
-        const struct api_state *p = userdata;
+        const struct part_route *route = find_served(userdata, r->method, r->path);
 
-        for (size_t i = 0; i < p->n_served; i++) {
-                const struct part_route *route = &p->served[i].route;
-
-                if (route->takes_body && streq(route->route.method, r->method) &&
-                    streq(route->route.path, r->path))
-                        return true;
-        }
-        return false;
+        return route && route->takes_body;
 }
 
 int api_serve(struct api_state *p, int fd, const struct api_security *tls, struct http_server **ret) {

@@ -219,16 +219,17 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
                 CONFIG_ITEM("Uplink", "CertFile", parse_tls_file, s->uplink.cert_file, ""),
                 CONFIG_ITEM("Uplink", "KeyFile", parse_tls_file, s->uplink.key_file, ""),
                 CONFIG_ITEM("Uplink", "Crl", parse_tls_file, s->uplink.crl, ""),
-                CONFIG_WITHIN("Health", "FailAfter", config_parse_u32, &s->fail_after, "2", 1,
+                CONFIG_WITHIN("Health", "FailAfter", config_parse_u32, &s->health.fail_after, "2", 1,
                               POLICY_COUNT_MAX),
-                CONFIG_WITHIN("Health", "HealAfter", config_parse_u32, &s->heal_after, "2", 1,
+                CONFIG_WITHIN("Health", "HealAfter", config_parse_u32, &s->health.heal_after, "2", 1,
                               POLICY_COUNT_MAX),
-                CONFIG_WITHIN("Health", "Hold", config_parse_usec, &s->hold, "10s", 0, POLICY_SPAN_MAX),
-                CONFIG_WITHIN("Health", "FlapAfter", config_parse_u32, &s->flap_after, "4", 0,
-                              HEALTH_FLAPS_MAX),
-                CONFIG_WITHIN("Health", "FlapWindow", config_parse_usec, &s->flap_window, "10min", 0,
+                CONFIG_WITHIN("Health", "Hold", config_parse_usec, &s->health.hold, "10s", 0,
                               POLICY_SPAN_MAX),
-                CONFIG_WITHIN("Health", "FlapQuiet", config_parse_usec, &s->flap_quiet, "5min", 0,
+                CONFIG_WITHIN("Health", "FlapAfter", config_parse_u32, &s->health.flap_after, "4", 0,
+                              HEALTH_FLAPS_MAX),
+                CONFIG_WITHIN("Health", "FlapWindow", config_parse_usec, &s->health.flap_window, "10min", 0,
+                              POLICY_SPAN_MAX),
+                CONFIG_WITHIN("Health", "FlapQuiet", config_parse_usec, &s->health.flap_quiet, "5min", 0,
                               POLICY_SPAN_MAX),
                 CONFIG_ITEM("Health", "Check", policies_parse, &s->policies, ""),
                 CONFIG_ITEM("Health", "StateFile", config_parse_path, s->state_file, ""),
@@ -317,16 +318,7 @@ unsigned settings_keep_fixed(struct settings *s, const struct settings *old) {
 }
 
 struct health_policy settings_policy(const struct settings *s, const char *check) {
-        const struct health_policy all = {
-                .fail_after = s->fail_after,
-                .heal_after = s->heal_after,
-                .hold = s->hold,
-                .flap_after = s->flap_after,
-                .flap_window = s->flap_window,
-                .flap_quiet = s->flap_quiet,
-        };
-
-        return policies_for(&s->policies, &all, check);
+        return policies_for(&s->policies, &s->health, check);
 }
 
 /* --- What belongs to one machine ---------------------------------------------------------------------- */

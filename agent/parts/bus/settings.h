@@ -50,10 +50,7 @@ struct settings {
         struct settings_api api;
         char api_socket[256], spool_directory[256];
         char launchd_socket[256], journal[256]; /* empty: the system's own on the real root, else none */
-        uint32_t fail_after, heal_after;
-        usec_t hold;
-        uint32_t flap_after;
-        usec_t flap_window, flap_quiet;
+        struct health_policy health; /* of every check, but for policies */
         char state_file[256]; /* empty: as for launchd_socket */
         struct check_policies policies; /* what differs from these for some checks */
         char metadata_host[256]; /* an IP address; "none": no server is asked; empty: on the real root the

@@ -133,14 +133,10 @@ static void copy_plain(char *buf, size_t size, const char *method, const char *p
                         *c = '?';
 }
 
-static bool reads_only(const char *method) {
-        return streq(method, "GET") || streq(method, "HEAD");
-}
-
 static void refuse_stranger(struct bus *b, const struct http_request *r, const char *what) {
         char caller[CALLER_TEXT_MAX];
 
-        if (!reads_only(r->method))
+        if (!http_reads(r))
                 call_audit_refusal(b, what, r->caller, r->denied);
         else if (refusal_is_told(b, true))
                 log_notice("%s called %s: %s", caller_text(r->caller, caller), what, r->denied);
@@ -150,7 +146,7 @@ bool caller_is_refused(struct bus *b, const struct http_request *r, struct http_
         char what[64];
 
         copy_plain(what, sizeof(what), r->method, r->path);
-        if (r->denied && !(reads_only(r->method) && streq(r->path, "/healthz"))) {
+        if (r->denied && !(http_reads(r) && streq(r->path, "/healthz"))) {
                 refuse_stranger(b, r, what);
                 return answer_error(ret, 403,
                                           "a certificate of ClientCa= whose URI AllowReaders= or "
@@ -158,7 +154,7 @@ bool caller_is_refused(struct bus *b, const struct http_request *r, struct http_
                                           "lists: hostd.conf of the host that answers",
                                           "%s", r->denied) == 0;
         }
-        if (!r->caller->remote || r->caller->acts || reads_only(r->method))
+        if (!r->caller->remote || r->caller->acts || http_reads(r))
                 return false;
         call_audit_refusal(b, what, r->caller, "refused: no right to act");
         return answer_error(ret, 403, "AllowActors= in hostd.conf of the host that answers",
