@@ -219,18 +219,6 @@ static bool may_act(const struct bus *b, const struct http_caller *caller, const
         return caller->remote ? caller->acts : caller->peer.uid == 0 || owns_run(b, run, caller->peer.uid);
 }
 
-/* "/v1/runs/NAME/capture" → NAME. */
-static bool run_of_path(const char *path, char run[static RUN_NAME_SIZE]) {
-        static const char prefix[] = "/v1/runs/", suffix[] = "/capture";
-        size_t len = strlen(path), p = sizeof(prefix) - 1, s = sizeof(suffix) - 1;
-
-        if (len <= p + s || len - p - s >= RUN_NAME_SIZE)
-                return false;
-        memcpy(run, path + p, len - p - s);
-        run[len - p - s] = 0;
-        return run_name_is_valid(run);
-}
-
 static int refuse_start(struct capture_state *p, const char *what, const struct http_request *r, int error,
                         struct http_reply *ret) {
         call_audit_refusal(p->bus, what, r->caller, strerror(-error));
@@ -244,10 +232,11 @@ static int refuse_start(struct capture_state *p, const char *what, const struct 
 static int post_stacks(void *self, const struct http_request *r, struct http_reply *ret) {
         struct capture_state *p = self;
         struct stack_call *c, **slot = p->stacks;
-        char run[RUN_NAME_SIZE], what[sizeof(c->call.what)], caller[CALLER_TEXT_MAX];
+        char what[sizeof(c->call.what)], caller[CALLER_TEXT_MAX];
+        const char *run = route_part(r, 0);
         int error;
 
-        if (!run_of_path(r->path, run))
+        if (!run_name_is_valid(run))
                 return answer_error(ret, 404, "GET /v1/runs has the names",
                                     "the path holds no name of a run");
         (void) snprintf(what, sizeof(what), "POST /v1/runs/%s/capture", run);

@@ -230,7 +230,7 @@ static bool is_of_registry(const struct member_state *m, const char *name) {
 
 static int delete_run(void *self, const struct http_request *r, struct http_reply *ret) {
         struct bus *b = *(struct bus **) self; /* the first member of each part's state */
-        const char *name = r->path + strlen("/v1/runs/");
+        const char *name = route_part(r, 0);
         Local__StopRequest m = LOCAL__STOP_REQUEST__INIT;
         struct run_call *c;
         char what[80];
