@@ -208,7 +208,7 @@ static int handle_hint(struct launch_api *a, struct frame_peer *peer, const stru
         enum hint hint;
         int r;
 
-        r = rights_check_hint(c, p);
+        r = authority_decide(c, ACTION_HINT, c->uid, c->name, p);
         if (r < 0)
                 return r;
         if (hint_parse(q->cause, &hint) < 0 || !environment_text_is_valid(q->text) ||
@@ -226,7 +226,7 @@ static int handle_log(struct launch_api *a, struct frame_peer *peer, const struc
         const struct kept_run *kept = runs_find(a->runs, q->name);
         Local__LogReply reply = LOCAL__LOG_REPLY__INIT;
         const char *form;
-        int fd, r = rights_check_hint(c, p);
+        int fd, r = authority_decide(c, ACTION_HINT, c->uid, c->name, p);
 
         if (r < 0)
                 return r;

@@ -8,41 +8,31 @@
 int rights_check(struct runs *r, const struct caller *c, enum action action, const char *name,
                  struct problem *p) {
         const struct kept_run *kept = runs_find(r, name);
-        struct refusal refusal;
+        int k = 0;
 
         if (kept && !kept_run_is_shown_to(kept, c->uid))
                 kept = NULL;
         /* Without a run, the question is whether one's own could be meant; remote has none, and asks about
          * what it sees. */
-        if (kept ? authority_decide(c, action, kept->uid, kept->user, &refusal) < 0 :
-                !c->remote && authority_decide(c, action, c->uid, c->name, &refusal) < 0)
-                return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
-        if (!kept)
-                return no_such_run(r, name, p);
-        return 0;
+        if (kept)
+                k = authority_decide(c, action, kept->uid, kept->user, p);
+        else if (!c->remote)
+                k = authority_decide(c, action, c->uid, c->name, p);
+        return k < 0 || kept ? k : no_such_run(r, name, p);
 }
 
 int rights_check_replacing(struct runs *r, const struct caller *c, const struct kept_run *kept,
                            struct problem *p) {
         const struct kept_run *before = kept->name[0] ? runs_find(r, kept->name) : NULL;
-        struct refusal refusal;
 
         if (!before || before->uid == kept->uid ||
-            authority_decide(c, ACTION_STOP, before->uid, before->user, &refusal) == 0)
+            authority_decide(c, ACTION_STOP, before->uid, before->user, p) == 0)
                 return 0;
         if (kept->generation == 0 || before->generation == 0)
                 return problem_set(p, -EEXIST, "choose another name",
                                    "%s is the name of a run of user %.64s, whose record is kept", kept->name,
                                    before->user);
-        return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
-}
-
-int rights_check_hint(const struct caller *c, struct problem *p) {
-        struct refusal refusal;
-
-        if (authority_decide(c, ACTION_HINT, c->uid, c->name, &refusal) == 0)
-                return 0;
-        return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
+        return -EACCES;
 }
 
 /* --- The record ---------------------------------------------------------------------------------------- */

@@ -10,7 +10,6 @@ int rights_check(struct runs *r, const struct caller *c, enum action action, con
 /* A run takes the place and the name of the one before, which may be another user's: 0, -EACCES, -EEXIST. */
 int rights_check_replacing(struct runs *r, const struct caller *c, const struct kept_run *kept,
                            struct problem *p);
-int rights_check_hint(const struct caller *c, struct problem *p);
 
 /* What was asked for, for its record. */
 struct asked {

@@ -67,12 +67,12 @@ static void test_table(void) {
         for (size_t i = 0; i < ELEMENTSOF(table); i++)
                 for (int own = 0; own < 2; own++) {
                         struct caller c = make(table[i].who);
-                        struct refusal r = { "", "" };
+                        struct problem r = { .text = "" };
                         int k = authority_decide(&c, table[i].action, own ? c.uid : 4711, "x", &r);
 
                         if (k != ((own ? table[i].own : table[i].others) ? 0 : -EACCES))
                                 test_fail(__FILE__, __LINE__, "row %zu, own %d: %d", i, own, k);
-                        ASSERT_EQ(k < 0, r.reason[0] != '\0');
+                        ASSERT_EQ(k < 0, r.text[0] != '\0');
                         ASSERT_EQ(k < 0, r.remedy[0] != '\0');
                 }
 }
@@ -81,7 +81,7 @@ static void test_table(void) {
 static void test_never_root(void) {
         for (enum who w = MEMBER; w <= NOBODY; w++) {
                 struct caller c = make(w);
-                struct refusal r;
+                struct problem r;
 
                 ASSERT_EQ(authority_decide(&c, ACTION_START, 0, "root", &r), -EACCES);
         }
@@ -90,7 +90,7 @@ static void test_never_root(void) {
 /* What the file grants to remote: starts and stops, of these users, and of nobody whom it cannot name. */
 static void test_granted(void) {
         struct caller c = make(REMOTE), member = make(MEMBER);
-        struct refusal r;
+        struct problem r;
 
         c.granted[c.n_granted++] = 1001;
         c.granted[c.n_granted++] = 0; /* as if the file's reader had let it in */
@@ -146,10 +146,10 @@ static void test_file(void) {
 
 static void test_words(void) {
         struct caller c = make(NOBODY);
-        struct refusal r;
+        struct problem r;
 
         ASSERT_EQ(authority_decide(&c, ACTION_STOP, 1000, "alice", &r), -EACCES);
-        ASSERT_STREQ(r.reason, "user alice may not stop runs: not root and not in group tpu-run");
+        ASSERT_STREQ(r.text, "user alice may not stop runs: not root and not in group tpu-run");
         ASSERT_STREQ(r.remedy, "sudo usermod -aG tpu-run alice");
 }
 

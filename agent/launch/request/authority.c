@@ -3,7 +3,6 @@
 
 #include <grp.h>
 #include <pwd.h>
-#include <stdarg.h>
 
 #include "config.h"
 #include "journal.h"
@@ -174,29 +173,19 @@ void authority_identify(const struct host *h, const char *config, enum action a,
 
 /* --- What they may ------------------------------------------------------------------------------------- */
 
-__attribute__((format(printf, 3, 4))) static int refuse(struct refusal *ret, const char *remedy,
-              const char *fmt, ...) {
-        va_list ap;
-
-        va_start(ap, fmt);
-        (void) vsnprintf(ret->reason, sizeof(ret->reason), fmt, ap);
-        va_end(ap);
-        (void) snprintf(ret->remedy, sizeof(ret->remedy), "%s", remedy);
-        return -EACCES;
-}
-
 /* What comes over the network: it ends at the authority file. */
 static int decide_remote(const struct caller *c, enum action a, uid_t owner, const char *name,
-                         struct refusal *ret) {
+                         struct problem *p) {
         char remedy[256];
 
         if (a == ACTION_CAPTURE || a == ACTION_SIGNAL || a == ACTION_HINT)
                 return 0;
         if (owner < AUTHORITY_UID_MIN)
-                return refuse(ret,
-                              "name a user of people (uid 1000 or more), or run tpuctl on the host itself",
-                              "requests that come through %s may not %s as root or a system user",
-                              USER_HOSTD, actions[a].words);
+                return problem_set(p, -EACCES,
+                                   "name a user of people (uid 1000 or more), or run tpuctl on the host "
+                                   "itself",
+                                   "requests that come through %s may not %s as root or a system user",
+                                   USER_HOSTD, actions[a].words);
         for (size_t i = 0; i < c->n_granted; i++)
                 if (c->granted[i] == owner)
                         return 0;
@@ -205,33 +194,34 @@ static int decide_remote(const struct caller *c, enum action a, uid_t owner, con
                         "/authority.conf.d/10-remote.conf: section [Remote], line "
                         "Start=%.32s",
                         name);
-        return refuse(ret, remedy,
-                      "requests that come through %s may not %s of user %.32s on this host: no authority "
-                      "file grants it",
-                      USER_HOSTD, actions[a].words, name);
+        return problem_set(p, -EACCES, remedy,
+                           "requests that come through %s may not %s of user %.32s on this host: no "
+                           "authority file grants it",
+                           USER_HOSTD, actions[a].words, name);
 }
 
 int authority_decide(const struct caller *c, enum action a, uid_t owner, const char *name,
-                     struct refusal *ret) {
+                     struct problem *p) {
         char remedy[192];
 
         if (c->uid == 0 || a == ACTION_LIST)
                 return 0;
         if (c->remote)
-                return decide_remote(c, a, owner, name, ret);
+                return decide_remote(c, a, owner, name, p);
         if (a == ACTION_HINT)
-                return refuse(ret, "this is tpu-hostd's to say", "user %s may not %s", c->name,
-                              actions[a].words);
+                return problem_set(p, -EACCES, "this is tpu-hostd's to say", "user %s may not %s", c->name,
+                                   actions[a].words);
         if (!c->member) {
                 (void) snprintf(remedy, sizeof(remedy), "sudo usermod -aG %s %s", c->group, c->name);
-                return refuse(ret, remedy, "user %s may not %s: not root and not in group %s", c->name,
-                              actions[a].words, c->group);
+                return problem_set(p, -EACCES, remedy,
+                                   "user %s may not %s: not root and not in group %s", c->name,
+                                   actions[a].words, c->group);
         }
         if (owner != c->uid)
-                return refuse(ret, "use sudo, or act as the user of the run",
-                              a == ACTION_START ? "user %s may %s as itself only" :
-                                                  "user %s may %s of its own only",
-                              c->name, actions[a].words);
+                return problem_set(p, -EACCES, "use sudo, or act as the user of the run",
+                                   a == ACTION_START ? "user %s may %s as itself only"
+                                                     : "user %s may %s of its own only",
+                                   c->name, actions[a].words);
         return 0;
 }
 

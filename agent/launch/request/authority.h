@@ -25,6 +25,7 @@
 
 #include "base.h"
 #include "host.h"
+#include "problem.h"
 
 #define AUTHORITY_USERS_MAX 32
 #define AUTHORITY_UID_MIN 1000
@@ -67,10 +68,6 @@ struct grants {
 int grants_load(const struct host *h, const char *config, FILE *show, struct grants *ret,
                 unsigned *ret_warnings);
 
-struct refusal {
-        char reason[256], remedy[256];
-};
-
 /*
  * Looks the caller up (uid, gids[0] and pid are known) in the user database, and in the authority file
  * (config: --config, or NULL) where that says something about it and this action. A file that cannot be
@@ -81,10 +78,10 @@ void authority_identify(const struct host *h, const char *config, enum action a,
                         size_t n, struct caller *c);
 
 /*
- * owner, name: the user whose run it is, or is to be. Returns 0, or -EACCES with *ret filled.
+ * owner, name: the user whose run it is, or is to be. Returns 0, or -EACCES with p.
  */
 int authority_decide(const struct caller *c, enum action a, uid_t owner, const char *name,
-                     struct refusal *ret);
+                     struct problem *p);
 
 /*
  * The journal's record of each acting call: the event tpu.launch.asked. How a run that was accepted then

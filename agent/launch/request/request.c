@@ -163,15 +163,11 @@ int request_take_spec(const Local__RunRequest *q, struct kept_run *kept, struct 
 static int decide_start(const Local__RunRequest *q, const struct who *w, struct problem *p) {
         const char *user = q->spec ? q->spec->user : "";
         const struct caller *c = &w->caller;
-        struct refusal refusal;
         bool named = c->remote && user[0];
 
         if (named && !w->target.found)
                 return refuse_user(user, w->target.error, p);
-        if (authority_decide(c, ACTION_START, named ? w->target.uid : c->uid, named ? user : c->name,
-                             &refusal) < 0)
-                return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
-        return 0;
+        return authority_decide(c, ACTION_START, named ? w->target.uid : c->uid, named ? user : c->name, p);
 }
 
 /* The host's own word, as it is now: frozen into the run. A file that cannot be read allows nothing. */
@@ -216,7 +212,6 @@ void request_result_clear(struct request_result *r) {
 int request_begin(const struct host *h, const char *identity_config, const Local__RunRequest *q,
                   const struct who *w, struct request_result *ret, struct problem *p) {
         _cleanup_(kept_run_freep) struct kept_run *kept = calloc(1, sizeof(*kept));
-        struct refusal refusal;
         sd_id128_t id;
         int r;
 
@@ -240,9 +235,9 @@ int request_begin(const struct host *h, const char *identity_config, const Local
         r = set_user(q->spec, w, kept, p);
         if (r < 0)
                 return r;
-        if (authority_decide(&w->caller, ACTION_START, kept->uid, kept->user, &refusal) < 0)
-                return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
-        r = secrets_from_request(q, &kept->secrets, p);
+        r = authority_decide(&w->caller, ACTION_START, kept->uid, kept->user, p);
+        if (r >= 0)
+                r = secrets_from_request(q, &kept->secrets, p);
         if (r >= 0)
                 r = add_settings(h, identity_config, kept->spec, p);
         if (r < 0)
