@@ -3,8 +3,8 @@
 /*
  * When each probe runs: at once when the schedule starts, then at its interval with jitter, so that a fleet
  * started together does not look together; a little earlier or later when that saves a wakeup. What was seen
- * worse, and not often enough to count, is looked at again after seconds: a few times within an interval at
- * most, so that what goes to and fro, or is another thing each time, costs no more than that. Probes run in
+ * worse, and not often enough to count, is looked at again after seconds. That happens a few times within an
+ * interval at most, so that what goes to and fro, or is another thing each time, costs little. Probes run in
  * this process, but those that can block: each of them has a worker (probes/worker/worker.h), whose results
  * enter through the same handlers. A worker is killed at its timeout; one that cannot be killed is left
  * alone, and its probe does not run again before it is gone.
