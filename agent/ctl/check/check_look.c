@@ -65,11 +65,12 @@ static void on_answer(int result, const char *answer, size_t len, void *userdata
 
 static void finish_worker(sd_event *e, const struct probe *p, struct asked *a, struct sink *s) {
         struct wire_names names = { .n = 0 };
-        int r;
+        int r = 0;
 
-        while (!a->over && (r = sd_event_run(e, UINT64_MAX)) >= 0)
-                ;
-        r = a->over ? worker_take(&names, a->result, a->answer ? a->answer : "", a->len, s) : r;
+        while (!a->over && r >= 0)
+                r = sd_event_run(e, UINT64_MAX);
+        if (a->over)
+                r = worker_take(&names, a->result, a->answer ? a->answer : "", a->len, s);
         if (r < 0)
                 worker_tell_failure(p, r, a->stuck, s);
         wire_clear(&names);
