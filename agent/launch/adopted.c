@@ -34,21 +34,11 @@ struct adoption {
 
 /* --- One adopted run ----------------------------------------------------------------------------------- */
 
-/* The engine of its container, and its id: a command for people. Of docker and podman alone. */
-static bool container_command(const struct holder_group *g, const char *verb, char *buf, size_t size) {
-        const char *id = strchr(g->container, ' ');
-
-        if (!startswith(g->container, "docker ") && !startswith(g->container, "podman "))
-                return false;
-        (void) snprintf(buf, size, "sudo %.*s %s %s", (int) (id - g->container), g->container, verb, id + 1);
-        return true;
-}
-
 int adopted_refuse_stop(const struct kept_run *kept, struct problem *p) {
         const struct holder_group *g = kept->held;
         char remedy[160];
 
-        if (!container_command(g, "stop", remedy, sizeof(remedy)))
+        if (!container_command(g->container, "stop", remedy, sizeof(remedy)))
                 (void) snprintf(remedy, sizeof(remedy), "as user %s: kill %u", kept->user, g->main_pid);
         return problem_set(p, -EPERM, remedy,
                            "run %s was started by user %s without tpu-launchd, which ends only what it "
@@ -60,7 +50,7 @@ int adopted_refuse_lines(const struct kept_run *kept, struct problem *p) {
         const struct holder_group *g = kept->held;
         char remedy[160];
 
-        if (container_command(g, "logs", remedy, sizeof(remedy)))
+        if (container_command(g->container, "logs", remedy, sizeof(remedy)))
                 ;
         else if (endswith(g->unit, ".service"))
                 (void) snprintf(remedy, sizeof(remedy), "sudo journalctl -u %s", g->unit);

@@ -42,6 +42,15 @@ void container_print(const char *control_group, char *buf, size_t size) {
                 (void) snprintf(buf, size, "%s %.*s", engine, CONTAINER_SHOWN, id);
 }
 
+bool container_command(const char *container, const char *verb, char *buf, size_t size) {
+        const char *id = strchr(container, ' ');
+
+        if (!startswith(container, "docker ") && !startswith(container, "podman "))
+                return false;
+        (void) snprintf(buf, size, "sudo %.*s %s %s", (int) (id - container), container, verb, id + 1);
+        return true;
+}
+
 /* --- Its name ------------------------------------------------------------------------------------------ */
 
 /* With a NUL behind it; NULL: it cannot be read. To be freed. */

@@ -14,6 +14,8 @@
 const char *container_find(const char *control_group, const char **ret_id);
 /* Pure: "docker 0123456789ab" of a path of control groups; "" when no container is named in it. */
 void container_print(const char *control_group, char *buf, size_t size);
+/* Pure: a command for people, "sudo docker stop 0123456789ab". False: of docker and podman alone. */
+bool container_command(const char *container, const char *verb, char *buf, size_t size);
 /*
  * What it was called when it was made (--name). docker keeps it in a file; of podman's it is an argument of
  * conmon, which is the parent of the container's first process. container: as printed. False: nobody says.

@@ -305,14 +305,13 @@ static void print_place(const struct host *h, const struct holder_group *g, char
 static void print_remedy(const struct device_owner *o, const struct holder_group *g, char *buf,
                          size_t size) {
         int unit = (int) strcspn(o->unit, ".");
-        const char *id = g ? strchr(g->container, ' ') : NULL;
+        char stop[160];
 
         if (startswith(o->unit, RUN_UNIT_PREFIX))
                 (void) snprintf(buf, size, "tpuctl stop %.*s" OR_BESIDE,
                                 unit - (int) strlen(RUN_UNIT_PREFIX), o->unit + strlen(RUN_UNIT_PREFIX));
-        else if (id && (startswith(g->container, "docker") || startswith(g->container, "podman")))
-                (void) snprintf(buf, size, "sudo %.*s stop %s # on that host" OR_BESIDE,
-                                (int) (id - g->container), g->container, id + 1);
+        else if (g && container_command(g->container, "stop", stop, sizeof(stop)))
+                (void) snprintf(buf, size, "%s # on that host" OR_BESIDE, stop);
         else
                 (void) snprintf(buf, size, "tpuctl run --replace, on that host: kill %u" OR_BESIDE, o->pid);
 }
