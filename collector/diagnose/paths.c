@@ -162,21 +162,14 @@ static void find_owner(const struct evidence *e, struct path_end *end) {
         }
 }
 
+static struct text text_of_end(const struct path_end *end) {
+        return (struct text) { end->address, end->len };
+}
+
 static struct path_end *find_end(struct paths *p, struct text address) {
-        size_t lo = 0, hi = p->n;
+        size_t at = SORTED_PLACE(p->n, i, compare_texts(text_of_end(&p->ends[i]), address) < 0);
 
-        while (lo < hi) {
-                size_t mid = (lo + hi) / 2;
-                int r = compare_texts(address, (struct text) { p->ends[mid].address, p->ends[mid].len });
-
-                if (r == 0)
-                        return &p->ends[mid];
-                if (r < 0)
-                        hi = mid;
-                else
-                        lo = mid + 1;
-        }
-        return NULL;
+        return at < p->n && compare_texts(text_of_end(&p->ends[at]), address) == 0 ? &p->ends[at] : NULL;
 }
 
 static bool same_end(const struct pairs *p, size_t i) {

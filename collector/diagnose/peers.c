@@ -195,17 +195,9 @@ static void address_alone(const char *text, char ret[static 64]) {
 
 static uint32_t host_by_address(const struct named_host *list, size_t n, const char *text) {
         const struct named_host key = { text, 0 };
-        size_t lo = 0, hi = n;
+        size_t at = SORTED_PLACE(n, i, compare_names(&list[i], &key) < 0);
 
-        while (lo < hi) {
-                size_t mid = (lo + hi) / 2;
-
-                if (compare_names(&list[mid], &key) < 0)
-                        lo = mid + 1;
-                else
-                        hi = mid;
-        }
-        return lo < n && streq(list[lo].address, text) ? list[lo].host : PEER_NONE;
+        return at < n && streq(list[at].address, text) ? list[at].host : PEER_NONE;
 }
 
 static int find_hosts(struct peers *p, const struct seen_hosts *all) {

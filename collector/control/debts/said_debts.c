@@ -3,26 +3,22 @@
 
 #include <arpa/inet.h>
 
+#include "grow.h"
+
+/* Below 0: the speaker stands before the host in their order. */
+static int compare_speaker(const struct speaker *s, const struct first_word_source *who) {
+        int order = strcmp(s->slice, who->slice ? who->slice : "");
+
+        return order != 0 ? order : strcmp(s->host, who->host);
+}
+
 bool speaker_is(const struct speaker *s, const struct first_word_source *who) {
-        return streq(s->host, who->host) && streq(s->slice, who->slice ? who->slice : "");
+        return compare_speaker(s, who) == 0;
 }
 
 /* Where a host is in their order, or would be. */
 size_t speaker_place(const struct run_said *r, const struct first_word_source *who) {
-        size_t lo = 0, hi = r->n;
-
-        while (lo < hi) {
-                size_t mid = (lo + hi) / 2;
-                int order = strcmp(r->speakers[mid]->slice, who->slice ? who->slice : "");
-
-                if (order == 0)
-                        order = strcmp(r->speakers[mid]->host, who->host);
-                if (order < 0)
-                        lo = mid + 1;
-                else
-                        hi = mid;
-        }
-        return lo;
+        return SORTED_PLACE(r->n, i, compare_speaker(r->speakers[i], who) < 0);
 }
 
 const struct speaker *speaker_find(const struct run_said *r, const struct first_word_source *who) {

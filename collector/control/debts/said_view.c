@@ -3,6 +3,7 @@
  * of that a sentence. */
 #include <assert.h>
 
+#include "grow.h"
 #include "json_text.h"
 #include "said_debts.h"
 
@@ -64,20 +65,10 @@ static void sort_owners(struct view *v) {
 }
 
 static uint32_t owner_of(const struct view *v, const struct peer_address *a) {
-        size_t lo = 0, hi = v->n_owners;
+        size_t at = SORTED_PLACE(v->n_owners, i, memcmp(&v->owners[i].address, a, sizeof(*a)) < 0);
 
-        while (lo < hi) {
-                size_t mid = (lo + hi) / 2;
-                int order = memcmp(&v->owners[mid].address, a, sizeof(*a));
-
-                if (order == 0)
-                        return v->owners[mid].host;
-                if (order < 0)
-                        lo = mid + 1;
-                else
-                        hi = mid;
-        }
-        return DEBTS_OUTSIDE;
+        return at < v->n_owners && memcmp(&v->owners[at].address, a, sizeof(*a)) == 0 ? v->owners[at].host
+                                                                                    : DEBTS_OUTSIDE;
 }
 
 static uint32_t add_node(struct view *v, const char *host, const char *slice, int64_t worker, bool said) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The slices and their worker slots: found, made, forgotten and named. What happens to them is in slots.c
  * and slices.c. */
+#include "grow.h"
 #include "said.h"
 
 /* --- Slots ----------------------------------------------------------------------------------------- */
@@ -78,17 +79,7 @@ int slot_place(struct slot *s, json_t **ret) {
 /* --- Slices ---------------------------------------------------------------------------------------- */
 
 static size_t slice_place(const struct gang *g, const char *name) {
-        size_t low = 0, high = g->n_slices;
-
-        while (low < high) {
-                size_t middle = low + (high - low) / 2;
-
-                if (strcmp(g->slices[middle]->name, name) < 0)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low;
+        return SORTED_PLACE(g->n_slices, i, strcmp(g->slices[i]->name, name) < 0);
 }
 
 struct slice *slice_find(const struct gang *g, const char *name) {

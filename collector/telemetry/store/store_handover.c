@@ -145,17 +145,9 @@ static char *series_list(const struct handed_point *p, size_t n) {
 
 /* The points of a series among those of a host; NULL: none. */
 static const struct handed_point *points_of_series(const struct handed_point *p, size_t n, int64_t series) {
-        size_t from = 0, to = n;
+        size_t at = SORTED_PLACE(n, i, p[i].series < series);
 
-        while (from < to) {
-                size_t middle = from + (to - from) / 2;
-
-                if (p[middle].series < series)
-                        from = middle + 1;
-                else
-                        to = middle;
-        }
-        return from < n && p[from].series == series ? &p[from] : NULL;
+        return at < n && p[at].series == series ? &p[at] : NULL;
 }
 
 static int show_host(struct store *s, const struct handed_point *p, size_t n,
