@@ -267,13 +267,7 @@ static int make_control(struct collector *c, struct control_store **ret) {
                 .tenant = s->control.tenant,
                 .agents_url = s->control.agents_url,
                 .people_url = s->control.people_url,
-                .members = s->control.members,
-                .user = s->control.user,
-                .password_file = s->control.password_file,
-                .ca = s->control.ca,
-                .certificate = s->control.certificate,
-                .key = s->control.key,
-                .crl = s->control.crl,
+                .access = &s->control.access,
         };
         char why[256];
         int r;
@@ -357,23 +351,18 @@ static int start_episodes(struct collector *c) {
 }
 
 static int start_remote(struct collector *c) {
-        const struct collector_settings *s = &c->settings;
         const struct remote_options o = {
                 .event = c->event,
                 .store = c->store,
                 .clock = &clock_system,
-                .url = s->remote.url,
-                .ca = s->remote.ca,
-                .certificate = s->remote.certificate,
-                .key = s->remote.key,
-                .authorization = s->remote.authorization,
+                .to = &c->settings.remote,
                 .failed = on_store_failed,
                 .userdata = c,
         };
         char why[256];
         int r;
 
-        if (!s->remote.url[0] || !s->telemetry.enabled)
+        if (!o.to->url[0] || !c->settings.telemetry.enabled)
                 return 0;
         r = remote_write_new(&o, &c->remote, why);
         if (r < 0)
@@ -413,8 +402,28 @@ static int start_loop(struct collector *c) {
         return r < 0 ? r : 0;
 }
 
+/* From the first request on to the end. */
+static int run_servers(struct collector *c) {
+        char otlp[TCP_ADDRESS_TEXT_MAX], api[TCP_ADDRESS_TEXT_MAX];
+        int r = start_servers(c, otlp, api);
+
+        if (r < 0)
+                return r;
+        if (c->settings.insecure && !c->settings.tls)
+                log_warning("InsecureListen: whoever reaches %s may write, whoever reaches %s may read",
+                            otlp, api);
+        log_info("receiving OTLP on %s, answering on %s, database %s", otlp, api, c->settings.database);
+        (void) sd_notifyf(0, "READY=1\nSTATUS=Receiving OTLP on %s, answering on %s%s", otlp, api,
+                          c->settings.trust_all && c->settings.tls
+                                  ? "; WARN TrustAllAgents=yes: any agent speaks for any host"
+                                  : "");
+        r = sd_event_loop(c->event);
+        (void) sd_notify(0, "STOPPING=1");
+        return r < 0 ? log_error_errno(r, "event loop: %m") : 0;
+}
+
 static int run_collector(struct collector *c) {
-        char otlp[TCP_ADDRESS_TEXT_MAX], api[TCP_ADDRESS_TEXT_MAX], aside[300], why[256];
+        char aside[300], why[256];
         int r;
 
         (void) umask(0027);
@@ -466,26 +475,7 @@ static int run_collector(struct collector *c) {
                                           .speakers = &c->speakers,
                                           .clock = &clock_system,
                                           .counters = &c->counters };
-        r = start_servers(c, otlp, api);
-        if (r < 0)
-                return r;
-        if (c->settings.insecure && !c->settings.tls)
-                log_warning("InsecureListen: whoever reaches %s may write, whoever reaches %s may read",
-                            otlp, api);
-        if (c->settings.trust_all && c->settings.tls)
-                log_warning("TrustAllAgents=yes: whoever has a certificate of AllowAgents= speaks for any "
-                            "host; HostFrom= says which host one is");
-        if (c->settings.control.enabled && c->settings.tls && !c->settings.slots)
-                log_notice("SlotFrom= is not set: a free worker slot goes to the host that claims it first, "
-                           "one to each host; tpuctl fleet release gives it to another");
-        log_info("receiving OTLP on %s, answering on %s, database %s", otlp, api, c->settings.database);
-        (void) sd_notifyf(0, "READY=1\nSTATUS=Receiving OTLP on %s, answering on %s%s", otlp, api,
-                          c->settings.trust_all && c->settings.tls
-                                  ? "; WARN TrustAllAgents=yes: any agent speaks for any host"
-                                  : "");
-        r = sd_event_loop(c->event);
-        (void) sd_notify(0, "STOPPING=1");
-        return r < 0 ? log_error_errno(r, "event loop: %m") : 0;
+        return run_servers(c);
 }
 
 static int report_episode(const struct collector *c) {

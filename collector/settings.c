@@ -158,8 +158,8 @@ static int check_tls(struct collector_settings *s) {
 }
 
 static int check_control(const struct collector_settings *s) {
-        bool user = s->control.user[0], file = s->control.password_file[0];
-        const char *missing = !s->control.members[0]    ? "Etcd= (the URLs of etcd's members)" :
+        bool user = s->control.access.user[0], file = s->control.access.password_file[0];
+        const char *missing = !s->control.access.members[0]    ? "Etcd= (the URLs of etcd's members)" :
                               !s->control.agents_url[0] ? "AgentsUrl= (how agents reach this collector)" :
                               !s->control.people_url[0] ? "PeopleUrl= (how people reach this collector)" :
                               strlen(s->control.agents_url) >= CONTROL_URL_MAX ||
@@ -243,15 +243,15 @@ static int load_settings(const struct command_line *c, const struct options *o,
                               120 * USEC_PER_SEC),
                 CONFIG_ITEM("Control", "AgentsUrl", config_parse_url, s->control.agents_url, ""),
                 CONFIG_ITEM("Control", "PeopleUrl", config_parse_url, s->control.people_url, ""),
-                CONFIG_ITEM("Control", "Etcd", config_parse_string255, s->control.members, ""),
-                CONFIG_ITEM("Control", "EtcdUser", config_parse_string63, s->control.user, ""),
+                CONFIG_ITEM("Control", "Etcd", config_parse_string255, s->control.access.members, ""),
+                CONFIG_ITEM("Control", "EtcdUser", config_parse_string63, s->control.access.user, ""),
                 CONFIG_ITEM("Control", "EtcdPasswordFile", config_parse_string255,
-                            s->control.password_file, ""),
-                CONFIG_ITEM("Control", "EtcdCa", config_parse_string255, s->control.ca, ""),
-                CONFIG_ITEM("Control", "EtcdCertificate", config_parse_string255, s->control.certificate,
-                            ""),
-                CONFIG_ITEM("Control", "EtcdKey", config_parse_string255, s->control.key, ""),
-                CONFIG_ITEM("Control", "EtcdCrl", config_parse_path, s->control.crl, ""),
+                            s->control.access.password_file, ""),
+                CONFIG_ITEM("Control", "EtcdCa", config_parse_string255, s->control.access.ca, ""),
+                CONFIG_ITEM("Control", "EtcdCertificate", config_parse_string255,
+                            s->control.access.certificate, ""),
+                CONFIG_ITEM("Control", "EtcdKey", config_parse_string255, s->control.access.key, ""),
+                CONFIG_ITEM("Control", "EtcdCrl", config_parse_path, s->control.access.crl, ""),
                 CONFIG_ITEM("Telemetry", "Enabled", config_parse_bool, &s->telemetry.enabled, "yes"),
                 CONFIG_ITEM("Telemetry", "Elsewhere", config_parse_url, s->telemetry.elsewhere, ""),
                 CONFIG_ITEM("RemoteWrite", "Url", config_parse_url, s->remote.url, ""),
@@ -293,6 +293,12 @@ static int load_settings(const struct command_line *c, const struct options *o,
                 log_warning("[Control] Enabled=no and [Telemetry] Enabled=no: this collector does nothing");
         if (c->check)
                 return config.warnings > 0 ? -EINVAL : 0;
+        if (s->trust_all && s->tls)
+                log_warning("TrustAllAgents=yes: whoever has a certificate of AllowAgents= speaks for any "
+                            "host; HostFrom= says which host one is");
+        if (s->control.enabled && s->tls && !s->slots)
+                log_notice("SlotFrom= is not set: a free worker slot goes to the host that claims it first, "
+                           "one to each host; tpuctl fleet release gives it to another");
         return 1;
 }
 

@@ -218,13 +218,7 @@ static int make_value(struct control_etcd *c) {
 static int prepare_parts(struct control_etcd *c, char why[static 256]) {
         const struct etcd_client_options client = {
                 .event = c->o.event,
-                .members = c->o.members,
-                .user = c->o.user,
-                .password_file = c->o.password_file,
-                .ca = c->o.ca,
-                .certificate = c->o.certificate,
-                .key = c->o.key,
-                .crl = c->o.crl,
+                .access = c->o.access,
                 .user_agent = "tpu-collectord/" TPU_HOSTD_VERSION,
                 .try_first = MAX(MIN(c->o.lease / 4, TRY_MOST), TRY_LEAST),
                 .turned = on_turned,

@@ -68,8 +68,8 @@ static int write_headers(const struct remote_write *w, char ret[static AUTHORIZA
         char value[AUTHORIZATION_MAX] = "";
         ssize_t n = 0;
 
-        if (*w->o.authorization) {
-                _cleanup_close_ int fd = open(w->o.authorization, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        if (*w->o.to->authorization) {
+                _cleanup_close_ int fd = open(w->o.to->authorization, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
                 n = fd < 0 ? -1 : read(fd, value, sizeof(value) - 1);
                 if (n < 0)
@@ -151,7 +151,8 @@ static void send_next(struct remote_write *w) {
         if (r >= 0)
                 return;
         if (!w->down)
-                (void) log_warning_errno(r, "remote write to %s, tried again all the time: %m", w->o.url);
+                (void) log_warning_errno(r, "remote write to %s, tried again all the time: %m",
+                                         w->o.to->url);
         w->down = true;
         look_again(w, BACKOFF_MAX);
         w->o.failed(r, w->o.userdata);
@@ -190,7 +191,7 @@ static void count_unnamed(struct remote_write *w) {
 
 static void on_taken(struct remote_write *w) {
         if (w->down)
-                log_info("remote write to %s works again", w->o.url);
+                log_info("remote write to %s works again", w->o.to->url);
         w->down = false;
         w->counters.written += w->request.samples;
         count_unnamed(w);
@@ -228,7 +229,7 @@ static void on_refused(struct remote_write *w, const struct exchange_answer *a) 
         w->counters.refused[reason] += w->request.samples;
         if (!w->said[reason])
                 log_warning("remote write: %s refuses samples as %s, which are given up and counted: %ld %s",
-                            w->o.url, remote_reason_name(reason), a->status, words);
+                            w->o.to->url, remote_reason_name(reason), a->status, words);
         w->said[reason] = true;
         count_unnamed(w);
         end_batch(w);
@@ -239,9 +240,9 @@ static void on_failed(struct remote_write *w, const struct exchange_answer *a, b
 
         w->counters.failures++;
         if (!w->down && a->failed)
-                log_warning("remote write to %s: %s; tried again, nothing is lost", w->o.url, a->what);
+                log_warning("remote write to %s: %s; tried again, nothing is lost", w->o.to->url, a->what);
         else if (!w->down)
-                log_warning("remote write to %s: answered %ld; tried again%s, nothing is lost", w->o.url,
+                log_warning("remote write to %s: answered %ld; tried again%s, nothing is lost", w->o.to->url,
                             a->status, parked ? " once a minute" : "");
         w->down = true;
         look_again(w, MAX(wait, a->retry_after));
@@ -261,10 +262,10 @@ static void on_done(const struct exchange_answer *a, void *userdata) {
 /* --- Life ------------------------------------------------------------------------------------------ */
 
 int remote_write_new(const struct remote_options *o, struct remote_write **ret, char why[static 256]) {
-        const struct exchange_options e = { .url = o->url,
-                                            .ca = o->ca,
-                                            .certificate = o->certificate,
-                                            .key = o->key,
+        const struct exchange_options e = { .url = o->to->url,
+                                            .ca = o->to->ca,
+                                            .certificate = o->to->certificate,
+                                            .key = o->to->key,
                                             .answer_max = ANSWER_MAX,
                                             .keep = ANSWER_KEPT,
                                             .user_agent = "tpu-collectord/" TPU_HOSTD_VERSION,
