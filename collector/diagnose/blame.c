@@ -3,8 +3,9 @@
 
 #include "blame.h"
 
-#include "ranks.h"
+#include "grow.h"
 #include "paths.h"
+#include "ranks.h"
 #include "sentence.h"
 #include "weights.h"
 
@@ -167,15 +168,8 @@ static bool goes_on(const struct evidence *e, enum stall_state run) {
         size_t both = 0, moved = 0;
         uint64_t steps[2] = { 0, 0 };
 
-        switch (run) {
-        case RUN_GOES_ON:
-                return true;
-        case RUN_STALLED:
-                return false;
-        case RUN_UNKNOWN:
-        case _STALL_STATE_MAX:
-                break;
-        }
+        if (run != RUN_UNKNOWN)
+                return run == RUN_GOES_ON;
         for (size_t i = 0; i < e->n_hosts; i++) {
                 const struct seen_host *h = &e->hosts[i];
 
@@ -435,16 +429,12 @@ static int compare_suspects(const void *x, const void *y) {
 
 /* Keeps the BLAME_SUSPECTS_MAX greatest. */
 static void keep_suspect(struct diagnosis *d, const struct suspect *s) {
-        size_t at = d->n_suspects;
+        size_t at = SORTED_PLACE(d->n_suspects, i, compare_suspects(&d->suspects[i], s) < 0);
 
-        if (at == BLAME_SUSPECTS_MAX && compare_suspects(s, &d->suspects[at - 1]) >= 0)
-                return;
         if (at == BLAME_SUSPECTS_MAX)
-                at--;
-        else
-                d->n_suspects++;
-        for (; at > 0 && compare_suspects(s, &d->suspects[at - 1]) < 0; at--)
-                d->suspects[at] = d->suspects[at - 1];
+                return;
+        d->n_suspects = MIN(d->n_suspects + 1, (size_t) BLAME_SUSPECTS_MAX);
+        memmove(&d->suspects[at + 1], &d->suspects[at], (d->n_suspects - 1 - at) * sizeof(*s));
         d->suspects[at] = *s;
 }
 
