@@ -446,9 +446,7 @@ static int judge_all(struct diagnosis *d, const struct overview *o) {
         int r;
 
         d->odd = calloc(d->evidence.n_hosts + 1, sizeof(*d->odd));
-        if (!d->odd)
-                return -ENOMEM;
-        r = survey_outside(d);
+        r = d->odd ? survey_outside(d) : -ENOMEM;
         if (r < 0)
                 return r;
         for (size_t i = 0; i < d->evidence.n_hosts; i++) {

@@ -2,6 +2,7 @@
 #include "diagnosis_print.h"
 
 #include "graph_json.h"
+#include "json_text.h"
 #include "ranks.h"
 #include "sentence.h"
 #include "tree.h"
@@ -194,7 +195,6 @@ static json_t *frame_json(const struct stack_table *t, const struct stack_frame 
         return NULL;
 }
 
-/* A list out of what each() makes; NULL when something is missing. */
 static json_t *host_json(const struct seen_host *h) {
         json_t *worker = h->worker == CAPTURE_WORKER_NONE ? json_null() : json_integer(h->worker);
 
@@ -216,11 +216,7 @@ static json_t *suspect_json(const struct diagnosis *d, const struct suspect *s) 
                 json_decref(v);
                 return NULL;
         }
-        if (s->rank != STACK_NONE && json_object_set_new(v, "chain", chain_to_json(d, s->rank)) < 0) {
-                json_decref(v);
-                return NULL;
-        }
-        return v;
+        return s->rank != STACK_NONE ? json_member_add(v, "chain", chain_to_json(d, s->rank)) : v;
 }
 
 static json_t *class_json(const struct diagnosis *d, size_t number, bool *in) {
@@ -243,19 +239,16 @@ static json_t *node_json(struct drawing *w, const struct tree_node *n, unsigned 
         _cleanup_free_ uint32_t *children = NULL;
         size_t threads = 0, hosts = tree_hosts(w->tree, n, w->in, &threads), count = 0;
         json_t *set = set_json(&w->d->evidence, w->in), *frames = json_array(), *list = json_array();
-        int r = tree_children(w->tree, n, &children, &count);
 
-        for (uint32_t i = n->from; i < n->to && r == 0; i++)
-                r = json_array_append_new(
-                        frames, frame_json(&w->d->evidence.scene->table, tree_frame(w->tree, n, i)));
-        for (size_t i = 0; i < MIN(count, (size_t) CHILDREN_MAX) && r == 0 && depth < DEPTH_MAX; i++)
-                r = json_array_append_new(list, node_json(w, &w->tree->nodes[children[i]], depth + 1));
-        if (r < 0) {
-                json_decref(set);
-                json_decref(frames);
+        if (tree_children(w->tree, n, &children, &count) < 0) {
                 json_decref(list);
-                return NULL;
+                list = NULL;
         }
+        for (uint32_t i = n->from; i < n->to; i++)
+                frames = json_list_add(frames, frame_json(&w->d->evidence.scene->table,
+                                                          tree_frame(w->tree, n, i)));
+        for (size_t i = 0; list && i < MIN(count, (size_t) CHILDREN_MAX) && depth < DEPTH_MAX; i++)
+                list = json_list_add(list, node_json(w, &w->tree->nodes[children[i]], depth + 1));
         return json_pack("{s:I, s:I, s:o, s:o, s:o}", "hosts", (json_int_t) hosts, "threads",
                          (json_int_t) threads, "set", set, "frames", frames, "children", list);
 }
@@ -272,18 +265,16 @@ static json_t *tree_json(const struct diagnosis *d, bool all, bool *in) {
 json_t *diagnosis_to_json(const struct diagnosis *d, bool all) {
         const struct evidence *e = &d->evidence;
         _cleanup_free_ bool *in = calloc(e->n_hosts + 1, sizeof(*in));
-        json_t *suspects = json_array(), *classes = json_array();
-        int r = in && suspects && classes ? 0 : -ENOMEM;
+        json_t *suspects, *classes;
 
-        for (size_t i = 0; i < d->n_suspects && r == 0; i++)
-                r = json_array_append_new(suspects, suspect_json(d, &d->suspects[i]));
-        for (size_t i = 0; i < MIN(e->n_classes, (size_t) CHILDREN_MAX) && r == 0; i++)
-                r = json_array_append_new(classes, class_json(d, i, in));
-        if (r < 0) {
-                json_decref(suspects);
-                json_decref(classes);
+        if (!in)
                 return NULL;
-        }
+        suspects = json_array();
+        classes = json_array();
+        for (size_t i = 0; i < d->n_suspects; i++)
+                suspects = json_list_add(suspects, suspect_json(d, &d->suspects[i]));
+        for (size_t i = 0; i < MIN(e->n_classes, (size_t) CHILDREN_MAX); i++)
+                classes = json_list_add(classes, class_json(d, i, in));
         return json_pack("{s:i, s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "version", 1, "outcome",
                          outcome_name(d->outcome), "summary", d->summary, "hosts", (json_int_t) e->n_hosts,
                          "silent", (json_int_t) e->n_silent, "ranks", (json_int_t) e->n_ranks, "waiting",
