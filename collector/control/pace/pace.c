@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "grow.h"
-#include "medians.h"
 #include "pace_inside.h"
 
 /* --- Runs ------------------------------------------------------------------------------------------ */
