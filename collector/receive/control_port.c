@@ -221,21 +221,14 @@ int capture_port_store(struct store *s, const struct capture_words *w, const voi
 
 static int report_straggler(struct store *s, const struct pace_verdict *v, usec_t now) {
         const enum event_id id = v->over ? EVENT_STRAGGLER_OVER : EVENT_STRAGGLER;
-        int r = store_begin(s);
 
         (void) log_full(severity_priority(event_def(id)->severity), 0, "%s", v->sentence);
-        if (r >= 0)
-                r = store_own_event(s,
-                                    EVENT_LIKE(STRAGGLER, id, event_def(id)->severity, .run = v->run,
-                                               .host = v->name, .slice = v->slice, .worker = v->worker,
-                                               .hosts = (int64_t) v->hosts, .sentence = v->sentence,
-                                               .windows = v->windows),
-                                    v->name, v->slice, v->worker, now);
-        if (r >= 0)
-                r = store_commit(s);
-        if (r < 0)
-                store_rollback(s);
-        return r < 0 ? r : 1;
+        return store_event_alone(s,
+                                 EVENT_LIKE(STRAGGLER, id, event_def(id)->severity, .run = v->run,
+                                            .host = v->name, .slice = v->slice, .worker = v->worker,
+                                            .hosts = (int64_t) v->hosts, .sentence = v->sentence,
+                                            .windows = v->windows),
+                                 v->name, v->slice, v->worker, now);
 }
 
 /* Any number that is the host's own. */
@@ -310,24 +303,17 @@ int first_word_port_figures(struct first_words *w, const struct pace_source *who
 
 static int report_first_word(struct store *s, const struct first_word *w, usec_t now) {
         static const char *const says[] = { "nobody", "likely", "clear" };
-        int r = store_begin(s);
 
         log_notice("run %s: %s", w->run, w->text);
-        if (r >= 0)
-                r = store_own_event(s,
-                                    EVENT_OF(FIRST_WORD, .run = w->run,
-                                             .generation = (int64_t) w->generation, .says = says[w->says],
-                                             .slice = w->slice, .host = w->host, .worker = w->worker,
-                                             .hosts = (int64_t) w->hosts, .said = (int64_t) w->said,
-                                             .silent_msec = (int64_t) ((w->at - MIN(w->at, w->since)) /
-                                                                       USEC_PER_MSEC),
-                                             .text = w->text),
-                                    w->host, w->slice, w->worker, now);
-        if (r >= 0)
-                r = store_commit(s);
-        if (r < 0)
-                store_rollback(s);
-        return r < 0 ? r : 1;
+        return store_event_alone(s,
+                                 EVENT_OF(FIRST_WORD, .run = w->run, .generation = (int64_t) w->generation,
+                                          .says = says[w->says], .slice = w->slice, .host = w->host,
+                                          .worker = w->worker, .hosts = (int64_t) w->hosts,
+                                          .said = (int64_t) w->said,
+                                          .silent_msec = (int64_t) ((w->at - MIN(w->at, w->since)) /
+                                                                    USEC_PER_MSEC),
+                                          .text = w->text),
+                                 w->host, w->slice, w->worker, now);
 }
 
 int first_word_port_judge(struct first_words *w, struct store *s, const struct gang *g, usec_t now) {
