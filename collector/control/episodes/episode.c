@@ -39,16 +39,13 @@ static void make_room(struct episode **at, const struct episode *looking) {
         }
 }
 
-struct episode *episode_add(struct episode **first, const char *id, const struct episode *looking,
-                            usec_t now) {
+struct episode *episode_add(struct episode **first, const char *id, const struct episode *looking) {
         struct episode *x = calloc(1, sizeof(*x));
 
         if (!x)
                 return NULL;
         make_room(first, looking);
-        *x = (struct episode){
-                .next = *first, .due = USEC_INFINITY, .rounds = 2, .generation = -1, .made = now
-        };
+        *x = (struct episode){ .next = *first, .due = USEC_INFINITY, .rounds = 2, .generation = -1 };
         (void) snprintf(x->id, sizeof(x->id), "%s", id);
         *first = x;
         return x;
@@ -84,7 +81,6 @@ int verdict_read(const json_t *report, struct verdict_text *ret) {
                 v.worker = json_is_integer(worker) ? json_integer_value(worker) : -1;
                 v.moved = json_is_true(json_object_get(first, "moved"));
                 v.saves = json_is_true(json_object_get(first, "saves"));
-                v.score = json_number_value(json_object_get(first, "score"));
         }
         *ret = v;
         return 0;

@@ -65,7 +65,7 @@ static int end_write(struct episodes *e, int r, const char *what) {
 /* --- Which there are ------------------------------------------------------------------------------- */
 
 static struct episode *add_episode(struct episodes *e, const char *id) {
-        return episode_add(&e->first, id, e->looking, boot_now(e));
+        return episode_add(&e->first, id, e->looking);
 }
 
 /* All who were asked have answered all captures. */
@@ -88,17 +88,25 @@ static void schedule_diagnosis(struct episodes *e, struct episode *x) {
 
 /* --- Begun ----------------------------------------------------------------------------------------- */
 
-static int begin_stored(struct episodes *e, struct episode *x, const struct store_episode *s,
-                 const char *const *slices, size_t n) {
+static void begin_stored(struct episodes *e, struct episode *x, const char *by, const char *why,
+                         const char *expected, const char *const *slices, size_t n) {
+        const struct store_episode s = { .episode = x->id,
+                                         .run = x->run,
+                                         .generation = x->generation,
+                                         .at = x->at,
+                                         .suspected = x->suspected,
+                                         .by = by,
+                                         .why = why,
+                                         .hosts = x->hosts,
+                                         .expected = expected };
         int r = store_begin(e->o.store);
 
         if (r >= 0)
-                r = store_begin_episode(e->o.store, s, slices, n);
+                r = store_begin_episode(e->o.store, &s, slices, n);
         r = end_write(e, r, "a new episode");
         x->begun = r == 0;
         if (r == 0)
                 episode_records_keep(&e->records, x->id, x->slice);
-        return r;
 }
 
 void episodes_asked(struct episodes *e, const char *slice, const json_t *record, const json_t *slices) {
@@ -134,17 +142,7 @@ void episodes_asked(struct episodes *e, const char *slice, const json_t *record,
         x->hosts = x->expected ? json_object_size(x->expected) : json_number_of(record, "hosts");
         x->due = boot_now(e) + MIN(second, EPISODES_SECOND_MAX) + e->o.patience;
         json_decref(expected);
-        (void) begin_stored(e, x,
-                     &(struct store_episode){ .episode = id,
-                                              .run = x->run,
-                                              .generation = x->generation,
-                                              .at = at,
-                                              .suspected = x->suspected,
-                                              .by = json_text_of(record, "by"),
-                                              .why = json_text_of(record, "why"),
-                                              .hosts = x->hosts,
-                                              .expected = text },
-                     names, n);
+        begin_stored(e, x, json_text_of(record, "by"), json_text_of(record, "why"), text, names, n);
         arm_timer(e);
 }
 
@@ -239,16 +237,7 @@ static void begin_unbegun(struct episodes *e) {
                 const char *slice = x->slice;
 
                 if (!x->begun)
-                        (void) begin_stored(e, x,
-                                     &(struct store_episode){ .episode = x->id,
-                                                              .run = x->run,
-                                                              .generation = x->generation,
-                                                              .at = x->at,
-                                                              .suspected = x->suspected,
-                                                              .by = "its hosts",
-                                                              .why = "",
-                                                              .hosts = x->hosts },
-                                     &slice, 1);
+                        begin_stored(e, x, "its hosts", "", NULL, &slice, 1);
         }
 }
 

@@ -283,11 +283,11 @@ bool run_knows_slice(const json_t *run, const char *slice);
 
 /*
  * Which slices a waiting run takes: 1: these; 0: not yet, *ret_next says when to look again; waits_for of
- * the run says for whom. ret_n: how many could be taken.
+ * the run says for whom.
  */
 struct choice {
         struct slice **slices;
-        size_t n, could;
+        size_t n;
 };
 int run_choose(struct gang *g, struct gang_run *r, usec_t *ret_next, struct choice *ret);
 /* Whether a slice of the intent that the run does not have has been fit for long enough. */
