@@ -207,11 +207,8 @@ bool answers_is_due(struct answers *a, const struct gang *g, const struct record
 static json_t *list_in_short(const json_t *list, size_t named, json_t *nobody) {
         json_t *out = json_array();
 
-        for (size_t i = 0; out && i < json_array_size(list); i++)
-                if (json_array_append(out, i < named ? json_array_get(list, i) : nobody) < 0) {
-                        json_decref(out);
-                        return NULL;
-                }
+        for (size_t i = 0; i < json_array_size(list); i++)
+                out = json_list_add(out, json_incref(i < named ? json_array_get(list, i) : nobody));
         return out;
 }
 
@@ -220,21 +217,12 @@ static json_t *slices_in_short(const json_t *run, const char *slice) {
         size_t i;
 
         json_array_foreach (json_object_get(run, "slices"), i, s) {
-                const char *name = json_string_value(json_object_get(s, "slice"));
                 json_t *copy = json_copy(s);
 
-                if (!copy ||
-                    (!(name && streq(name, slice)) &&
-                     json_object_set_new(copy, "hosts",
-                                         list_in_short(json_object_get(s, "hosts"), 1, nobody)) < 0)) {
-                        json_decref(copy);
-                        copy = NULL;
-                }
-                if (json_array_append_new(list, copy) < 0) {
-                        json_decref(list);
-                        list = NULL;
-                        break;
-                }
+                if (!streq(json_text_of(s, "slice"), slice))
+                        copy = json_member_add(copy, "hosts",
+                                               list_in_short(json_object_get(s, "hosts"), 1, nobody));
+                list = json_list_add(list, copy);
         }
         json_decref(nobody);
         return list;
@@ -242,11 +230,9 @@ static json_t *slices_in_short(const json_t *run, const char *slice) {
 
 /* A run over many hosts, as it is sent to the hosts of one slice: each byte goes to each of them. */
 static char *run_in_short(const struct record *r, const char *slice) {
-        json_t *copy = json_copy(r->value);
-        char *text = NULL;
+        json_t *copy = json_member_add(json_copy(r->value), "slices", slices_in_short(r->value, slice));
+        char *text = copy ? json_dumps(copy, JSON_COMPACT) : NULL;
 
-        if (copy && json_object_set_new(copy, "slices", slices_in_short(r->value, slice)) == 0)
-                text = json_dumps(copy, JSON_COMPACT);
         json_decref(copy);
         return text;
 }
@@ -261,15 +247,14 @@ static bool is_long(const struct record *r) {
 }
 
 static char *slice_in_short(const struct record *r) {
-        json_t *copy = json_copy(r->value), *nobody = json_object();
         const json_t *roster = json_object_get(r->value, "roster"),
                      *missing = json_object_get(r->value, "missing");
-        char *text = NULL;
+        json_t *nobody = json_object(),
+               *copy = json_member_add(json_copy(r->value), "roster", list_in_short(roster, 0, nobody));
+        char *text;
 
-        if (copy && nobody && json_object_set_new(copy, "roster", list_in_short(roster, 0, nobody)) == 0 &&
-            json_object_set_new(copy, "missing", list_in_short(missing, REGISTRY_FORMING_NAMED, nobody)) ==
-                    0)
-                text = json_dumps(copy, JSON_COMPACT);
+        copy = json_member_add(copy, "missing", list_in_short(missing, REGISTRY_FORMING_NAMED, nobody));
+        text = copy ? json_dumps(copy, JSON_COMPACT) : NULL;
         json_decref(copy);
         json_decref(nobody);
         return text;

@@ -136,14 +136,11 @@ int captures_step(struct gang *g, struct gang_run *r, const struct tally *t, use
 /* The slice alone, as a run's record would have it. */
 static json_t *slice_alone(struct gang *g, const char *slice) {
         struct slice *s = slice_find(g, slice);
-        json_t *hosts = s ? json_array() : NULL, *place;
+        json_t *hosts = s ? json_array() : NULL;
 
         for (unsigned w = 0; hosts && w < s->n_slots; w++)
-                if (slot_at(s, w)->live &&
-                    (slot_place(slot_at(s, w), &place) < 0 || json_array_append(hosts, place) < 0)) {
-                        json_decref(hosts);
-                        return NULL;
-                }
+                if (slot_at(s, w)->live)
+                        hosts = json_list_add(hosts, json_incref(slot_place(slot_at(s, w))));
         return hosts ? json_pack("[{s:s, s:o}]", "slice", slice, "hosts", hosts) : NULL;
 }
 

@@ -68,12 +68,11 @@ struct gang_host_run *slot_run(const struct slot *s, const char *name) {
         return NULL;
 }
 
-int slot_place(struct slot *s, json_t **ret) {
+json_t *slot_place(struct slot *s) {
         if (!s->place)
                 s->place = json_pack("{s:I, s:O, s:O}", "worker", (json_int_t) s->worker, "host", s->host,
                                      "address", s->address);
-        *ret = s->place;
-        return s->place ? 0 : -ENOMEM;
+        return s->place;
 }
 
 /* --- Slices ---------------------------------------------------------------------------------------- */

@@ -230,7 +230,7 @@ void slot_changed(struct slot *s); /* its parts in records are to be made again 
 /* "h2 (10.0.0.3)" */
 const char *slot_text(const struct slot *s, char buf[static 160]);
 struct gang_host_run *slot_run(const struct slot *s, const char *name);
-int slot_place(struct slot *s, json_t **ret); /* borrowed */
+json_t *slot_place(struct slot *s); /* borrowed; NULL: out of memory */
 
 struct slice *slice_find(const struct gang *g, const char *name);
 int slice_make(struct gang *g, const char *name, struct slice **ret, char why[static GANG_WHY_MAX]);
