@@ -95,9 +95,7 @@ static struct speaker *get_speaker(struct run_said *r, const struct first_word_s
  */
 
 static int64_t msec_of(const json_t *v, const char *key) {
-        const json_t *n = json_object_get(v, key);
-
-        return json_is_integer(n) && json_integer_value(n) >= 0 ? MIN(json_integer_value(n), INT32_MAX) : -1;
+        return MIN(json_known_of(v, key), INT32_MAX);
 }
 
 static bool parse_debt(const json_t *v, struct said_debt *ret) {

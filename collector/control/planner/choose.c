@@ -14,14 +14,7 @@ int waits_add(json_t *list, const char *fmt, ...) {
         va_start(ap, fmt);
         (void) vsnprintf(text, sizeof(text), fmt, ap);
         va_end(ap);
-        /* A cut may have gone through a character. */
-        for (size_t n = strlen(text); n > 0; text[--n] = '\0') {
-                json_t *v = json_string(text);
-
-                if (v)
-                        return json_array_append_new(list, v) < 0 ? -ENOMEM : 0;
-        }
-        return 0;
+        return json_array_append_new(list, cut_text_json(text)) < 0 ? -ENOMEM : 0;
 }
 
 bool run_has_slice(const struct gang_run *r, const char *slice) {

@@ -54,22 +54,6 @@ static int key_parse(const char *key, enum kind *ret, const char **ret_name) {
         return -EBADMSG;
 }
 
-static int slot_parse(const char *name, char slice[static NAME_MAX_HOST], unsigned *ret) {
-        const char *slash = strchr(name, '/');
-        unsigned long worker;
-        char *end;
-
-        if (!slash || slash - name >= NAME_MAX_HOST || slash[1] < '0' || slash[1] > '9')
-                return -EBADMSG;
-        worker = strtoul(slash + 1, &end, 10);
-        if (*end || worker >= GANG_HOSTS_MAX)
-                return -EBADMSG;
-        memcpy(slice, name, (size_t) (slash - name));
-        slice[slash - name] = '\0';
-        *ret = (unsigned) worker;
-        return name_is_host(slice) ? 0 : -EBADMSG;
-}
-
 /* --- Loading --------------------------------------------------------------------------------------- */
 
 static int load_record(struct gang *g, const char *key, const json_t *value, char why[static GANG_WHY_MAX]) {
@@ -80,7 +64,7 @@ static int load_record(struct gang *g, const char *key, const json_t *value, cha
 
         why_set(why, "the key is none of the registry's");
         if (strlen(key) >= GANG_KEY_MAX || key_parse(key, &kind, &name) < 0 ||
-            (kind == KIND_SLOT && slot_parse(name, slice, &worker) < 0) ||
+            (kind == KIND_SLOT && gang_slot_parse(name, slice, &worker) < 0) ||
             (kind != KIND_SLOT && !name_is_host(name)))
                 return -EBADMSG;
         if (check_version(value, "it", why) < 0)

@@ -22,6 +22,15 @@ void why_set(char why[static GANG_WHY_MAX], const char *fmt, ...) {
         va_end(ap);
 }
 
+json_t *cut_text_json(const char *text) {
+        for (size_t n = strlen(text);; n--) {
+                json_t *v = json_stringn(text, n);
+
+                if (v || n == 0)
+                        return v;
+        }
+}
+
 int record_put(struct gang *g, const char *key, json_t *value) {
         json_t *old = json_object_get(g->records, key);
         int r;
@@ -65,6 +74,22 @@ bool name_is_host(const char *name) {
         while (is_alphanumeric(name[n]) || name[n] == '.' || name[n] == '_' || name[n] == '-')
                 n++;
         return !name[n] && n < NAME_MAX_HOST;
+}
+
+int gang_slot_parse(const char *name, char slice[static GANG_SLICE_MAX], unsigned *ret) {
+        const char *slash = strchr(name, '/');
+        unsigned long worker;
+        char *end;
+
+        if (!slash || slash - name >= GANG_SLICE_MAX || slash[1] < '0' || slash[1] > '9')
+                return -EBADMSG;
+        worker = strtoul(slash + 1, &end, 10);
+        if (*end || worker >= GANG_HOSTS_MAX)
+                return -EBADMSG;
+        memcpy(slice, name, (size_t) (slash - name));
+        slice[slash - name] = '\0';
+        *ret = (unsigned) worker;
+        return name_is_host(slice) ? 0 : -EBADMSG;
 }
 
 int get_text(const json_t *v, const char *key, size_t max, const char **ret, char why[static GANG_WHY_MAX]) {

@@ -22,19 +22,6 @@ static int index_of(const char *const names[], int n, const char *name) {
         return -EBADMSG;
 }
 
-/* A text that was cut may end inside a character. */
-static json_t *text_of(const char *text) {
-        char buf[GANG_WHY_MAX];
-        json_t *v;
-
-        (void) snprintf(buf, sizeof(buf), "%s", text);
-        for (size_t n = strlen(buf);; buf[--n] = '\0') {
-                v = json_string(buf);
-                if (v || n == 0)
-                        return v;
-        }
-}
-
 static json_t *planner_part(const struct gang *g, const struct gang_run *r) {
         return json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "then",
                          then_names[r->then], "refused", r->refused, "idle", (json_int_t) r->idle,
@@ -56,7 +43,7 @@ json_t *run_record(const struct gang *g, const struct gang_run *r) {
                          "s:I, s:O, s:o, s:o, s:O}",
                          "v", 1, "name", r->intent.spec->name, "serial", r->intent.serial, "generation",
                          (json_int_t) r->generation, "state", state_names[r->state], "since",
-                         (json_int_t) r->since, "why", text_of(r->why), "intent", r->intent.value, "slices",
+                         (json_int_t) r->since, "why", cut_text_json(r->why), "intent", r->intent.value, "slices",
                          r->slices, "coordinator", coordinator, "restarts", (json_int_t) r->restarts,
                          "waits_for", r->waits_for, "deadline", (json_int_t) r->deadline, "outcome",
                          outcome_names[r->outcome], "cause", r->cause, "blame", r->blame, "step",
@@ -311,16 +298,13 @@ int run_restore_over(struct gang *g, struct gang_run *r) {
         int x = 0;
 
         json_object_foreach (r->over, key, v) {
-                const char *slash = strchr(key, '/');
                 char name[NAME_MAX_HOST];
                 const struct slice *s;
-                unsigned long w;
+                unsigned w;
 
-                if (!slash || slash - key >= NAME_MAX_HOST)
+                if (gang_slot_parse(key, name, &w) < 0)
                         continue;
-                (void) snprintf(name, sizeof(name), "%.*s", (int) (slash - key), key);
                 s = slice_find(g, name);
-                w = strtoul(slash + 1, NULL, 10);
                 if (s && w < s->n_slots && !slot_at(s, w)->live &&
                     !slot_run(slot_at(s, w), r->intent.spec->name))
                         x = worse(x, add_word(slot_at(s, w), v));

@@ -8,7 +8,7 @@
 #include "member_part.h"
 #include "run_spec.h"
 
-#define NAME_MAX_HOST 64 /* with the end: docs/registry.md */
+#define NAME_MAX_HOST GANG_SLICE_MAX
 #define NAME_MAX_RUN  42
 #define TEXT_MAX      256
 #define LIST_MAX      16 /* sentences in waits_for, entries in unlike */
@@ -182,6 +182,8 @@ static inline int worse(int a, int b) {
 /* --- records.c: records, texts --------------------------------------------------------------------- */
 
 _printf_(2, 3) void why_set(char why[static GANG_WHY_MAX], const char *fmt, ...);
+/* A text that was cut, and may end inside a character. NULL: out of memory. */
+json_t *cut_text_json(const char *text);
 /* Sets the record when it changed; takes value over, NULL: forgotten. -ENOMEM. */
 int record_put(struct gang *g, const char *key, json_t *value);
 int record_putf(struct gang *g, json_t *value, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
