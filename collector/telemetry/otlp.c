@@ -6,7 +6,7 @@
 #include "events.h"
 #include "json_text.h"
 #include "otlp.pb-c.h"
-#include "value.h"
+#include "utf8.h"
 
 #define AGENT_SERVICE "tpu-hostd"
 /* D-Bus's copy goes, too: where it is a file, systemd would take the same id from it. */
@@ -303,7 +303,7 @@ void otlp_reply_error(struct http_reply *reply, unsigned status, const char *tex
         Otlp__Status m = OTLP__STATUS__INIT;
         char message[MESSAGE_MAX];
 
-        text_name(message, sizeof(message), text);
+        utf8_copy_line(message, sizeof(message), text);
         m.code = code_of(status);
         m.message = message;
         reply->status = status;
@@ -317,7 +317,7 @@ void otlp_reply_stored(struct http_reply *reply, const struct ingest_result *res
         char why[INGEST_WHY_MAX];
 
         reply->status = 200;
-        text_name(why, sizeof(why), result->why);
+        utf8_copy_line(why, sizeof(why), result->why);
         if (result->rejected > 0) {
                 partial.rejected = (int64_t) result->rejected;
                 partial.error_message = why;
