@@ -3,7 +3,7 @@
 #include <stdarg.h>
 
 #include "known_names.h"
-#include "state.h"
+#include "transitions.h"
 
 int waits_add(json_t *list, const char *fmt, ...) {
         char text[GANG_WHY_MAX];
@@ -242,15 +242,6 @@ static bool may_begin(const struct gang *g, struct gang_run *r, size_t n, usec_t
         return false;
 }
 
-static void take_waits(struct gang_run *r, json_t *waits) {
-        if (!json_equal(r->waits_for, waits)) {
-                json_decref(r->waits_for);
-                r->waits_for = json_incref(waits);
-                r->dirty = true;
-        }
-        json_decref(waits);
-}
-
 struct place {
         const char *address, *slice;
         const struct slot *slot;
@@ -321,7 +312,7 @@ int run_choose(struct gang *g, struct gang_run *r, usec_t *ret_next, struct choi
                 go = false;
                 x = waits_add(c.waits, "%s", why);
         }
-        take_waits(r, c.waits);
+        (void) run_set_waits(r, c.waits); /* they are there */
         *ret = (struct choice){ .slices = c.list, .n = c.n };
         return go;
 }

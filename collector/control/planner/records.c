@@ -62,18 +62,11 @@ int record_putf(struct gang *g, json_t *value, const char *fmt, ...) {
         return record_put(g, key, value);
 }
 
-static bool is_alphanumeric(char c) {
-        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 bool name_is_host(const char *name) {
-        size_t n = 0;
+        static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+        size_t n = strspn(name, letters);
 
-        if (!is_alphanumeric(name[0]))
-                return false;
-        while (is_alphanumeric(name[n]) || name[n] == '.' || name[n] == '_' || name[n] == '-')
-                n++;
-        return !name[n] && n < NAME_MAX_HOST;
+        return n > 0 && n < NAME_MAX_HOST && !name[n] && !strchr("._-", name[0]);
 }
 
 int gang_slot_parse(const char *name, char slice[static GANG_SLICE_MAX], unsigned *ret) {

@@ -72,6 +72,24 @@ const struct stored_sample *points_find(const struct points *p, int64_t series) 
         return at < p->n && p->items[at].series == series ? &p->items[at] : NULL;
 }
 
+char *points_ids(const int64_t *first, size_t n, size_t step) {
+        char *text = malloc(n * 21 + 3), *at = text;
+        int64_t before = 0; /* no series has this number */
+
+        if (!text)
+                return NULL;
+        *at++ = '[';
+        for (size_t i = 0; i < n; i++) {
+                int64_t id = *(const int64_t *) (const void *) ((const char *) first + i * step);
+
+                if (id != before)
+                        at += sprintf(at, "%s%" PRId64, i > 0 ? "," : "", id);
+                before = id;
+        }
+        memcpy(at, "]", sizeof("]"));
+        return text;
+}
+
 void points_latest(struct points *p) {
         size_t n = 0;
 

@@ -130,19 +130,6 @@ static size_t end_of_series(const struct handed_point *p, size_t begin, size_t e
         return i;
 }
 
-/* "[1,2,3]" of a host's points: a list that SQLite can look up in. */
-static char *series_list(const struct handed_point *p, size_t n) {
-        char *text = malloc(n * 21 + 3), *at = text;
-
-        if (!text)
-                return NULL;
-        *at++ = '[';
-        for (size_t i = 0; i < n; i = end_of_series(p, i, n))
-                at += sprintf(at, "%s%" PRId64, i > 0 ? "," : "", p[i].series);
-        memcpy(at, "]", sizeof("]"));
-        return text;
-}
-
 /* The points of a series among those of a host; NULL: none. */
 static const struct handed_point *points_of_series(const struct handed_point *p, size_t n, int64_t series) {
         size_t at = SORTED_PLACE(n, i, p[i].series < series);
@@ -153,7 +140,7 @@ static const struct handed_point *points_of_series(const struct handed_point *p,
 static int show_host(struct store *s, const struct handed_point *p, size_t n,
                      int (*visit)(const struct handed_series *one, void *userdata), void *userdata) {
         _cleanup_query_ sqlite3_stmt *host = NULL, *q = NULL;
-        _cleanup_free_ char *list = series_list(p, n);
+        _cleanup_free_ char *list = points_ids(&p->series, n, sizeof(*p));
         int r;
 
         if (!list)
