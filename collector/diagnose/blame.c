@@ -53,9 +53,7 @@ static bool has_left(const struct seen_host *h, const struct evidence *e) {
 }
 
 static int compare_steps(const void *a, const void *b) {
-        uint64_t x = *(const uint64_t *) a, y = *(const uint64_t *) b;
-
-        return x < y ? -1 : x > y;
+        return COMPARE(*(const uint64_t *) a, *(const uint64_t *) b);
 }
 
 /* The step that most are at: the median. */
@@ -422,9 +420,7 @@ static void judge_host(const struct diagnosis *d, const struct overview *o, stru
 static int compare_suspects(const void *x, const void *y) {
         const struct suspect *a = x, *b = y;
 
-        if (a->score != b->score)
-                return a->score > b->score ? -1 : 1;
-        return a->host < b->host ? -1 : a->host > b->host;
+        return COMPARE(b->score, a->score) ?: COMPARE(a->host, b->host);
 }
 
 /* Keeps the BLAME_SUSPECTS_MAX greatest. */

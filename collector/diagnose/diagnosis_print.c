@@ -243,9 +243,7 @@ struct shown {
 static int compare_shown(const void *x, const void *y) {
         const struct shown *a = x, *b = y;
 
-        if (a->share != b->share)
-                return a->share > b->share ? -1 : 1;
-        return a->node < b->node ? -1 : a->node > b->node;
+        return COMPARE(b->share, a->share) ?: COMPARE(a->node, b->node);
 }
 
 static json_t *nodes_json(const struct diagnosis *d) {

@@ -31,17 +31,14 @@ void paths_clear(struct paths *p) {
 }
 
 static int compare_texts(struct text a, struct text b) {
-        int r = memcmp(a.s, b.s, MIN(a.len, b.len));
-
-        return r != 0 ? r : a.len < b.len ? -1 : a.len > b.len;
+        return memcmp(a.s, b.s, MIN(a.len, b.len)) ?: COMPARE(a.len, b.len);
 }
 
 /* By their two addresses, whichever of them is the local one. */
 static int compare_pairs(const void *x, const void *y) {
         const struct pair *a = x, *b = y;
-        int r = compare_texts(a->local, b->local);
 
-        return r != 0 ? r : compare_texts(a->peer, b->peer);
+        return compare_texts(a->local, b->local) ?: compare_texts(a->peer, b->peer);
 }
 
 /* --- What is found --------------------------------------------------------------------------------- */

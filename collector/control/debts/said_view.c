@@ -43,9 +43,8 @@ static void clear_view(struct view *v) {
 
 static int compare_owners(const void *a, const void *b) {
         const struct owner *x = a, *y = b;
-        int r = memcmp(&x->address, &y->address, sizeof(x->address));
 
-        return r ? r : (x->host > y->host) - (x->host < y->host);
+        return memcmp(&x->address, &y->address, sizeof(x->address)) ?: COMPARE(x->host, y->host);
 }
 
 /* An address of several is nobody's. */

@@ -8,9 +8,7 @@
 #define SPREADS 4.0
 
 static int compare_numbers(const void *a, const void *b) {
-        double x = *(const double *) a, y = *(const double *) b;
-
-        return x < y ? -1 : x > y;
+        return COMPARE(*(const double *) a, *(const double *) b);
 }
 
 double median_of(double *values, size_t n) {

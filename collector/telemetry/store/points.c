@@ -56,9 +56,7 @@ int points_collect(struct store *s, struct points *p, sqlite3_stmt *q) {
 static int by_series_and_time(const void *a, const void *b) {
         const struct stored_sample *x = a, *y = b;
 
-        if (x->series != y->series)
-                return x->series < y->series ? -1 : 1;
-        return (x->ms > y->ms) - (x->ms < y->ms);
+        return COMPARE(x->series, y->series) ?: COMPARE(x->ms, y->ms);
 }
 
 void points_sort(struct points *p) {

@@ -102,11 +102,7 @@ int store_forget_handover(struct store *s, const struct handover *h) {
 static int by_host_series_time(const void *a, const void *b) {
         const struct handed_point *x = a, *y = b;
 
-        if (x->host != y->host)
-                return x->host < y->host ? -1 : 1;
-        if (x->series != y->series)
-                return x->series < y->series ? -1 : 1;
-        return (x->ms > y->ms) - (x->ms < y->ms);
+        return COMPARE(x->host, y->host) ?: COMPARE(x->series, y->series) ?: COMPARE(x->ms, y->ms);
 }
 
 /* Sorted, and of two points of one series at one time the first alone. */
