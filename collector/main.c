@@ -9,6 +9,7 @@
 #include "control_store.h"
 #include "episode_report.h"
 #include "journal.h"
+#include "loop_timer.h"
 #include "receive.h"
 #include "remote_write.h"
 #include "database.h"
@@ -184,11 +185,8 @@ static void judge_first_words(struct collector *c) {
         else if (r < 0 && r != -ENOMEM)
                 damage_handle(&c->damage, r);
         due = first_words_due(c->first_words);
-        /* Both fail only for a source without a loop. */
-        if (due == USEC_INFINITY)
-                (void) sd_event_source_set_enabled(c->first_word, SD_EVENT_OFF);
-        else if (sd_event_source_set_time_relative(c->first_word, due > now ? due - now : 0) >= 0)
-                (void) sd_event_source_set_enabled(c->first_word, SD_EVENT_ONESHOT);
+        /* It fails only for a source without a loop. */
+        (void) loop_timer_in(c->first_word, due == USEC_INFINITY ? due : due - MIN(due, now));
 }
 
 static int on_first_word(sd_event_source *source, uint64_t at, void *userdata) {
@@ -314,9 +312,7 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *si, v
                 return sd_event_exit(sd_event_source_get_event(source), 0);
         c->stopping = true;
         (void) sd_notify(0, "STOPPING=1\nSTATUS=Giving the lead to another collector");
-        if (sd_event_source_set_time_relative(c->patience, RESIGN_PATIENCE) < 0)
-                return sd_event_exit(c->event, 0);
-        return sd_event_source_set_enabled(c->patience, SD_EVENT_ONESHOT);
+        return loop_timer_in(c->patience, RESIGN_PATIENCE) < 0 ? sd_event_exit(c->event, 0) : 0;
 }
 
 static int on_patience(sd_event_source *source, uint64_t at, void *userdata) {
@@ -390,15 +386,10 @@ static int start_loop(struct collector *c) {
         if (r >= 0)
                 r = sd_event_add_signal(c->event, NULL, SIGINT, on_stop, c);
         if (r >= 0)
-                r = sd_event_add_time_relative(c->event, &c->patience, CLOCK_MONOTONIC, RESIGN_PATIENCE, 0,
-                                               on_patience, c);
+                r = loop_timer_new(c->event, CLOCK_MONOTONIC, 0, "patience", on_patience, c, &c->patience);
         if (r >= 0)
-                r = sd_event_source_set_enabled(c->patience, SD_EVENT_OFF);
-        if (r >= 0)
-                r = sd_event_add_time_relative(c->event, &c->first_word, CLOCK_MONOTONIC, 0,
-                                               10 * USEC_PER_MSEC, on_first_word, c);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(c->first_word, SD_EVENT_OFF);
+                r = loop_timer_new(c->event, CLOCK_MONOTONIC, 10 * USEC_PER_MSEC, "first-word",
+                                   on_first_word, c, &c->first_word);
         return r < 0 ? r : 0;
 }
 

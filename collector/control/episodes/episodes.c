@@ -9,6 +9,7 @@
 #include "episode_report.h"
 #include "json_text.h"
 #include "log.h"
+#include "loop_timer.h"
 
 #define SLICES_MAX    256
 #define BETWEEN_LOOKS (5 * USEC_PER_SEC)
@@ -34,13 +35,7 @@ static void arm_timer(struct episodes *e) {
 
         for (struct episode *x = e->first; x; x = x->next)
                 next = MIN(next, x->due);
-        if (next == USEC_INFINITY || e->looking) {
-                (void) sd_event_source_set_enabled(e->timer, SD_EVENT_OFF);
-                return;
-        }
-        r = sd_event_source_set_time(e->timer, next);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(e->timer, SD_EVENT_ONESHOT);
+        r = loop_timer_at(e->timer, e->looking ? USEC_INFINITY : next);
         if (r < 0)
                 (void) log_warning_errno(r, "episodes: timer: %m");
 }
@@ -460,11 +455,7 @@ int episodes_new(const struct episodes_options *o, struct episodes **ret) {
         r = episode_records_init(&e->records, &e->o);
         if (r < 0)
                 return r;
-        r = sd_event_add_time(o->event, &e->timer, CLOCK_BOOTTIME, 0, USEC_PER_MSEC, on_timer, e);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(e->timer, SD_EVENT_OFF);
-        if (r >= 0)
-                r = sd_event_source_set_description(e->timer, "episodes");
+        r = loop_timer_new(o->event, CLOCK_BOOTTIME, USEC_PER_MSEC, "episodes", on_timer, e, &e->timer);
         if (r >= 0)
                 r = store_list_episodes(o->store, &open, on_known, e);
         if (r >= 0)

@@ -6,6 +6,7 @@
 #include "backoff.h"
 #include "exchange.h"
 #include "log.h"
+#include "loop_timer.h"
 #include "remote_request.h"
 #include "remote_stale.h"
 #include "utf8.h"
@@ -49,10 +50,8 @@ const char *remote_reason_name(enum remote_reason reason) {
 }
 
 static void look_again(struct remote_write *w, usec_t in) {
-        int r = sd_event_source_set_time_relative(w->timer, in);
+        int r = loop_timer_in(w->timer, in);
 
-        if (r >= 0)
-                r = sd_event_source_set_enabled(w->timer, SD_EVENT_ONESHOT);
         if (r < 0)
                 (void) log_warning_errno(r, "remote write: timer: %m");
 }
@@ -283,9 +282,9 @@ int remote_write_new(const struct remote_options *o, struct remote_write **ret, 
         its.userdata = w;
         r = exchange_new(o->event, &its, &w->exchange, why);
         if (r >= 0)
-                r = sd_event_add_time_relative(o->event, &w->timer, CLOCK_BOOTTIME, PAUSE, 0, on_timer, w);
+                r = loop_timer_new(o->event, CLOCK_BOOTTIME, 0, "remote-write", on_timer, w, &w->timer);
         if (r >= 0)
-                r = sd_event_source_set_description(w->timer, "remote-write");
+                r = loop_timer_in(w->timer, PAUSE);
         if (r < 0)
                 return r;
         store_hand_over(o->store, true);
