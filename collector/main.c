@@ -124,8 +124,6 @@ static void read_page(struct collector *c) {
                 log_info("no page in %s: / is answered 404, all other calls work", c->settings.page);
         else if (r < 0)
                 (void) log_warning_errno(r, "the page in %s cannot be read: %m", c->settings.page);
-        else
-                log_debug("page: %zu bytes packed", page_packed_size(c->page));
         c->api.page = c->page;
 }
 
