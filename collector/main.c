@@ -417,10 +417,8 @@ static int run_collector(struct collector *c) {
 
         (void) umask(0027);
         r = store_open(c->settings.database, &c->store, aside, why);
-        if (r < 0) {
-                log_error("cannot use the database: %s", why);
-                return r;
-        }
+        if (r < 0)
+                return log_error_errno(r, "cannot use the database: %s", why);
         if (aside[0])
                 damage_report(&c->counters, aside);
         r = start_loop(c);

@@ -10,7 +10,7 @@
 
 struct kept {
         struct registry_body *body;
-        uint64_t mask_low, mask_high; /* which records of the view; by place */
+        uint64_t mask[VIEW_RECORDS / 64]; /* which records of the view; by place */
         bool whole;
 };
 
@@ -295,7 +295,7 @@ static struct registry_body *print_answer(const struct answers *a, const struct 
                 "\",\"whole\":%s,\"records\":{",
                 a->lease, a->term, a->store, a->epoch, t->revision, k->whole ? "true" : "false");
         for (size_t i = 0; i < v->n; i++)
-                if ((i < 64 ? k->mask_low >> i : k->mask_high >> (i - 64)) & 1)
+                if (k->mask[i / 64] >> i % 64 & 1)
                         r = r < 0 ? r : print_record(f, v->records[i], v->slice, &between);
         if (order && r == 0)
                 r = print_record(f, order, v->slice, &between);
@@ -313,10 +313,7 @@ static struct kept wanted_of(const struct view *v, const struct records *t, cons
         for (size_t i = 0; i < v->n; i++) {
                 bool wanted = k.whole ? v->records[i]->value != NULL : v->records[i]->revision > w->since;
 
-                if (wanted && i < 64)
-                        k.mask_low |= UINT64_C(1) << i;
-                else if (wanted)
-                        k.mask_high |= UINT64_C(1) << (i - 64);
+                k.mask[i / 64] |= (uint64_t) wanted << i % 64;
         }
         return k;
 }
@@ -335,8 +332,8 @@ struct registry_body *answers_make(struct answers *a, const struct gang *g, cons
         if (order) /* this host's alone */
                 return print_answer(a, t, v, &k, order);
         for (size_t i = 0; i < VIEW_BODIES; i++)
-                if (v->kept[i].body && v->kept[i].mask_low == k.mask_low &&
-                    v->kept[i].mask_high == k.mask_high && v->kept[i].whole == k.whole) {
+                if (v->kept[i].body && memcmp(v->kept[i].mask, k.mask, sizeof(k.mask)) == 0 &&
+                    v->kept[i].whole == k.whole) {
                         v->kept[i].body->users++;
                         return v->kept[i].body;
                 }

@@ -118,10 +118,8 @@ static int check_order(const json_t *v, char why[static GANG_WHY_MAX]) {
                 const char *text;
                 int64_t until;
 
-                if (o && !json_is_object(o)) {
-                        why_set(why, "\"%s\" is no object", kinds[i]);
-                        return -EBADMSG;
-                }
+                if (o && !json_is_object(o))
+                        return why_fail(why, -EBADMSG, "\"%s\" is no object", kinds[i]);
                 if (get_text(o, "reason", TEXT_MAX, &text, why) < 0 ||
                     get_text(o, "by", TEXT_MAX, &text, why) < 0 ||
                     get_number(o, "until", 0, INT64_MAX, 0, &until, why) < 0)
@@ -140,8 +138,7 @@ static int check_site(const json_t *v, char why[static GANG_WHY_MAX]) {
                 return -EBADMSG;
         if (streq(mode, "observe") || streq(mode, "repair"))
                 return 0;
-        why_set(why, "\"mode\" is \"%s\": neither observe nor repair", mode);
-        return -EINVAL;
+        return why_fail(why, -EINVAL, "\"mode\" is \"%s\": neither observe nor repair", mode);
 }
 
 static int want_record(struct gang *g, const char *key, const json_t *value) {
@@ -160,10 +157,8 @@ int gang_want(struct gang *g, const char *key, const json_t *value, usec_t now,
         g->now = MAX(g->now, now);
         if (strlen(key) >= GANG_KEY_MAX || key_parse(key, &kind, &name) < 0 || !name_is_host(name) ||
             kind == KIND_SLOT || kind == KIND_SLICE || kind == KIND_RUN ||
-            (kind == KIND_SITE && !streq(name, "mode"))) {
-                why_set(why, "\"%.100s\" is no key that people write", key);
-                return -EBADMSG;
-        }
+            (kind == KIND_SITE && !streq(name, "mode")))
+                return why_fail(why, -EBADMSG, "\"%.100s\" is no key that people write", key);
         if (kind == KIND_INTENT)
                 return intent_want(g, name, value, g->now, why);
         if (value)

@@ -95,10 +95,8 @@ int slice_make(struct gang *g, const char *name, struct slice **ret, char why[st
                 *ret = g->slices[i];
                 return 0;
         }
-        if (g->n_slices >= GANG_SLICES_MAX) {
-                why_set(why, "%d slices are known, which is the limit", GANG_SLICES_MAX);
-                return -E2BIG;
-        }
+        if (g->n_slices >= GANG_SLICES_MAX)
+                return why_fail(why, -E2BIG, "%d slices are known, which is the limit", GANG_SLICES_MAX);
         more = reallocarray(g->slices, g->n_slices + 1, sizeof(g->slices[0]));
         s = calloc(1, sizeof(*s));
         if (more)

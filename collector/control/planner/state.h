@@ -182,6 +182,8 @@ static inline int worse(int a, int b) {
 /* --- records.c: records, texts --------------------------------------------------------------------- */
 
 _printf_(2, 3) void why_set(char why[static GANG_WHY_MAX], const char *fmt, ...);
+/* The same; returns r. */
+_printf_(3, 4) int why_fail(char why[static GANG_WHY_MAX], int r, const char *fmt, ...);
 /* A text that was cut, and may end inside a character. NULL: out of memory. */
 json_t *cut_text_json(const char *text);
 /* Sets the record when it changed; takes value over, NULL: forgotten. -ENOMEM. */
