@@ -2,6 +2,7 @@
 #include <assert.h>
 
 #include "fnv.h"
+#include "grow.h"
 #include "inside.h"
 #include "json_text.h"
 
@@ -19,7 +20,7 @@ struct view {
         char slice[64];
         uint64_t revision;       /* of the records, when this was made */
         struct record **records; /* oldest change first does not matter; by place */
-        size_t n;
+        size_t n, size;
         uint64_t left_out; /* last change of what found no room: a host that does not know it is sent
                               everything */
         struct kept kept[VIEW_BODIES];
@@ -99,14 +100,10 @@ static struct view **bucket_of_slice(struct answers *a, const char *slice) {
 }
 
 static int view_add(struct view *v, struct record *r) {
-        struct record **more;
-
         if (!r)
                 return 0;
-        more = reallocarray(v->records, v->n + 1, sizeof(v->records[0]));
-        if (!more)
+        if (grow(&v->records, &v->size, v->n + 1, sizeof(struct record *)) < 0)
                 return -ENOMEM;
-        v->records = more;
         v->records[v->n++] = r;
         return 0;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "grow.h"
 #include "state.h"
 
 #define INTENT_PORT 8476 /* JAX's coordinator (jax/_src/clusters/cloud_tpu_cluster.py) */
@@ -128,17 +129,15 @@ static struct gang_run *run_new(struct gang_intent *i, uint64_t generation, usec
 /* A new run; an ended one of the same name makes room, its generation goes on. */
 static int add_run(struct gang *g, struct gang_intent *i, usec_t now, struct gang_run **ret,
                    char why[static GANG_WHY_MAX]) {
-        struct gang_run *old = gang_run_find(g, i->spec->name), *r, **more;
+        struct gang_run *old = gang_run_find(g, i->spec->name), *r = NULL;
         size_t active = 0;
 
         for (size_t k = 0; k < g->n_runs; k++)
                 active += g->runs[k]->state != RUN_ENDED;
         if (active >= GANG_RUNS_MAX)
                 return why_fail(why, -E2BIG, "%d runs have not ended, which is the limit", GANG_RUNS_MAX);
-        more = reallocarray(g->runs, g->n_runs + 1, sizeof(g->runs[0]));
-        r = more ? run_new(i, old ? old->generation : 0, now) : NULL;
-        if (more)
-                g->runs = more;
+        if (grow(&g->runs, &g->runs_size, g->n_runs + 1, sizeof(struct gang_run *)) >= 0)
+                r = run_new(i, old ? old->generation : 0, now);
         if (!r)
                 return -ENOMEM;
         if (old) {

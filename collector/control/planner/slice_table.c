@@ -89,7 +89,7 @@ struct slice *slice_find(const struct gang *g, const char *name) {
 
 int slice_make(struct gang *g, const char *name, struct slice **ret, char why[static GANG_WHY_MAX]) {
         size_t i = slice_place(g, name);
-        struct slice *s, **more;
+        _cleanup_free_ struct slice *s = NULL;
 
         if (i < g->n_slices && streq(g->slices[i]->name, name)) {
                 *ret = g->slices[i];
@@ -97,20 +97,12 @@ int slice_make(struct gang *g, const char *name, struct slice **ret, char why[st
         }
         if (g->n_slices >= GANG_SLICES_MAX)
                 return why_fail(why, -E2BIG, "%d slices are known, which is the limit", GANG_SLICES_MAX);
-        more = reallocarray(g->slices, g->n_slices + 1, sizeof(g->slices[0]));
         s = calloc(1, sizeof(*s));
-        if (more)
-                g->slices = more;
-        if (!more || !s) {
-                free(s);
+        if (!s || grow_at(&g->slices, &g->slices_size, &g->n_slices, i, sizeof(struct slice *)) < 0)
                 return -ENOMEM;
-        }
         (void) snprintf(s->name, sizeof(s->name), "%s", name);
         s->dirty = true;
-        memmove(&g->slices[i + 1], &g->slices[i], (g->n_slices - i) * sizeof(g->slices[0]));
-        g->slices[i] = s;
-        g->n_slices++;
-        *ret = s;
+        *ret = g->slices[i] = TAKE_PTR(s);
         return 0;
 }
 

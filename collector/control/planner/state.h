@@ -166,9 +166,9 @@ struct gang {
         struct gang_options o;
         usec_t now, loaded;    /* loaded 0: nothing was */
         struct slice **slices; /* by name */
-        size_t n_slices, n_members;
+        size_t n_slices, slices_size, n_members;
         struct gang_run **runs; /* as they came */
-        size_t n_runs;
+        size_t n_runs, runs_size;
         struct gang_fingerprint *fingerprints[1024];
         json_t *machines;          /* machine id -> how many live slots have it */
         json_t *records, *pending; /* key -> value; pending: null when forgotten */
