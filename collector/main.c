@@ -9,6 +9,7 @@
 #include "control_store.h"
 #include "episode_report.h"
 #include "journal.h"
+#include "loop_timer.h"
 #include "receive.h"
 #include "remote_write.h"
 #include "database.h"
@@ -123,8 +124,6 @@ static void read_page(struct collector *c) {
                 log_info("no page in %s: / is answered 404, all other calls work", c->settings.page);
         else if (r < 0)
                 (void) log_warning_errno(r, "the page in %s cannot be read: %m", c->settings.page);
-        else
-                log_debug("page: %zu bytes packed", page_packed_size(c->page));
         c->api.page = c->page;
 }
 
@@ -184,11 +183,8 @@ static void judge_first_words(struct collector *c) {
         else if (r < 0 && r != -ENOMEM)
                 damage_handle(&c->damage, r);
         due = first_words_due(c->first_words);
-        /* Both fail only for a source without a loop. */
-        if (due == USEC_INFINITY)
-                (void) sd_event_source_set_enabled(c->first_word, SD_EVENT_OFF);
-        else if (sd_event_source_set_time_relative(c->first_word, due > now ? due - now : 0) >= 0)
-                (void) sd_event_source_set_enabled(c->first_word, SD_EVENT_ONESHOT);
+        /* It fails only for a source without a loop. */
+        (void) loop_timer_in(c->first_word, due == USEC_INFINITY ? due : due - MIN(due, now));
 }
 
 static int on_first_word(sd_event_source *source, uint64_t at, void *userdata) {
@@ -267,13 +263,7 @@ static int make_control(struct collector *c, struct control_store **ret) {
                 .tenant = s->control.tenant,
                 .agents_url = s->control.agents_url,
                 .people_url = s->control.people_url,
-                .members = s->control.members,
-                .user = s->control.user,
-                .password_file = s->control.password_file,
-                .ca = s->control.ca,
-                .certificate = s->control.certificate,
-                .key = s->control.key,
-                .crl = s->control.crl,
+                .access = &s->control.access,
         };
         char why[256];
         int r;
@@ -320,9 +310,7 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *si, v
                 return sd_event_exit(sd_event_source_get_event(source), 0);
         c->stopping = true;
         (void) sd_notify(0, "STOPPING=1\nSTATUS=Giving the lead to another collector");
-        if (sd_event_source_set_time_relative(c->patience, RESIGN_PATIENCE) < 0)
-                return sd_event_exit(c->event, 0);
-        return sd_event_source_set_enabled(c->patience, SD_EVENT_ONESHOT);
+        return loop_timer_in(c->patience, RESIGN_PATIENCE) < 0 ? sd_event_exit(c->event, 0) : 0;
 }
 
 static int on_patience(sd_event_source *source, uint64_t at, void *userdata) {
@@ -357,23 +345,18 @@ static int start_episodes(struct collector *c) {
 }
 
 static int start_remote(struct collector *c) {
-        const struct collector_settings *s = &c->settings;
         const struct remote_options o = {
                 .event = c->event,
                 .store = c->store,
                 .clock = &clock_system,
-                .url = s->remote.url,
-                .ca = s->remote.ca,
-                .certificate = s->remote.certificate,
-                .key = s->remote.key,
-                .authorization = s->remote.authorization,
+                .to = &c->settings.remote,
                 .failed = on_store_failed,
                 .userdata = c,
         };
         char why[256];
         int r;
 
-        if (!s->remote.url[0] || !s->telemetry.enabled)
+        if (!o.to->url[0] || !c->settings.telemetry.enabled)
                 return 0;
         r = remote_write_new(&o, &c->remote, why);
         if (r < 0)
@@ -401,28 +384,41 @@ static int start_loop(struct collector *c) {
         if (r >= 0)
                 r = sd_event_add_signal(c->event, NULL, SIGINT, on_stop, c);
         if (r >= 0)
-                r = sd_event_add_time_relative(c->event, &c->patience, CLOCK_MONOTONIC, RESIGN_PATIENCE, 0,
-                                               on_patience, c);
+                r = loop_timer_new(c->event, CLOCK_MONOTONIC, 0, "patience", on_patience, c, &c->patience);
         if (r >= 0)
-                r = sd_event_source_set_enabled(c->patience, SD_EVENT_OFF);
-        if (r >= 0)
-                r = sd_event_add_time_relative(c->event, &c->first_word, CLOCK_MONOTONIC, 0,
-                                               10 * USEC_PER_MSEC, on_first_word, c);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(c->first_word, SD_EVENT_OFF);
+                r = loop_timer_new(c->event, CLOCK_MONOTONIC, 10 * USEC_PER_MSEC, "first-word",
+                                   on_first_word, c, &c->first_word);
         return r < 0 ? r : 0;
 }
 
+/* From the first request on to the end. */
+static int run_servers(struct collector *c) {
+        char otlp[TCP_ADDRESS_TEXT_MAX], api[TCP_ADDRESS_TEXT_MAX];
+        int r = start_servers(c, otlp, api);
+
+        if (r < 0)
+                return r;
+        if (c->settings.insecure && !c->settings.tls)
+                log_warning("InsecureListen: whoever reaches %s may write, whoever reaches %s may read",
+                            otlp, api);
+        log_info("receiving OTLP on %s, answering on %s, database %s", otlp, api, c->settings.database);
+        (void) sd_notifyf(0, "READY=1\nSTATUS=Receiving OTLP on %s, answering on %s%s", otlp, api,
+                          c->settings.trust_all && c->settings.tls
+                                  ? "; WARN TrustAllAgents=yes: any agent speaks for any host"
+                                  : "");
+        r = sd_event_loop(c->event);
+        (void) sd_notify(0, "STOPPING=1");
+        return r < 0 ? log_error_errno(r, "event loop: %m") : 0;
+}
+
 static int run_collector(struct collector *c) {
-        char otlp[TCP_ADDRESS_TEXT_MAX], api[TCP_ADDRESS_TEXT_MAX], aside[300], why[256];
+        char aside[300], why[256];
         int r;
 
         (void) umask(0027);
         r = store_open(c->settings.database, &c->store, aside, why);
-        if (r < 0) {
-                log_error("cannot use the database: %s", why);
-                return r;
-        }
+        if (r < 0)
+                return log_error_errno(r, "cannot use the database: %s", why);
         if (aside[0])
                 damage_report(&c->counters, aside);
         r = start_loop(c);
@@ -466,26 +462,7 @@ static int run_collector(struct collector *c) {
                                           .speakers = &c->speakers,
                                           .clock = &clock_system,
                                           .counters = &c->counters };
-        r = start_servers(c, otlp, api);
-        if (r < 0)
-                return r;
-        if (c->settings.insecure && !c->settings.tls)
-                log_warning("InsecureListen: whoever reaches %s may write, whoever reaches %s may read",
-                            otlp, api);
-        if (c->settings.trust_all && c->settings.tls)
-                log_warning("TrustAllAgents=yes: whoever has a certificate of AllowAgents= speaks for any "
-                            "host; HostFrom= says which host one is");
-        if (c->settings.control.enabled && c->settings.tls && !c->settings.slots)
-                log_notice("SlotFrom= is not set: a free worker slot goes to the host that claims it first, "
-                           "one to each host; tpuctl fleet release gives it to another");
-        log_info("receiving OTLP on %s, answering on %s, database %s", otlp, api, c->settings.database);
-        (void) sd_notifyf(0, "READY=1\nSTATUS=Receiving OTLP on %s, answering on %s%s", otlp, api,
-                          c->settings.trust_all && c->settings.tls
-                                  ? "; WARN TrustAllAgents=yes: any agent speaks for any host"
-                                  : "");
-        r = sd_event_loop(c->event);
-        (void) sd_notify(0, "STOPPING=1");
-        return r < 0 ? log_error_errno(r, "event loop: %m") : 0;
+        return run_servers(c);
 }
 
 static int report_episode(const struct collector *c) {

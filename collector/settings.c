@@ -54,10 +54,9 @@ static int parse_command_line(int argc, char *argv[], struct command_line *c, st
 static int override_text(char *dest, size_t size, const char *value, const char *option) {
         if (!value)
                 return 0;
-        if (strlen(value) >= size || !*value) {
-                log_error("--%s: '%s' is empty or longer than %zu bytes", option, value, size - 1);
-                return -EINVAL;
-        }
+        if (strlen(value) >= size || !*value)
+                return log_error_errno(-EINVAL, "--%s: '%s' is empty or longer than %zu bytes", option,
+                                       value, size - 1);
         memcpy(dest, value, strlen(value) + 1);
         return 0;
 }
@@ -67,21 +66,19 @@ static int check_address(const char *text, const char *option, const char *key, 
         int r;
 
         r = tcp_address_parse(text, ret);
-        if (r < 0) {
-                log_error("--%s (%s=): '%s' is no ADDRESS:PORT, for example 127.0.0.1:4318 or [::1]:4318; "
-                          "names are not looked up",
-                          option, key, text);
-                return r;
-        }
+        if (r < 0)
+                return log_error_errno(r,
+                                       "--%s (%s=): '%s' is no ADDRESS:PORT, for example 127.0.0.1:4318 or "
+                                       "[::1]:4318; names are not looked up",
+                                       option, key, text);
         if (insecure || tcp_address_is_loopback(ret))
                 return 0;
-        log_error("--%s (%s=): anyone who reaches %s could read and write without TLS, so it is refused. "
-                  "Give it certificates "
-                  "(Certificate=, Key=, ClientCa=), or, on a network where everyone is trusted, say "
-                  "--insecure-listen "
-                  "(InsecureListen=yes)",
-                  option, key, text);
-        return -EPERM;
+        return log_error_errno(-EPERM,
+                               "--%s (%s=): anyone who reaches %s could read and write without TLS, so it "
+                               "is refused. Give it certificates (Certificate=, Key=, ClientCa=), or, on a "
+                               "network where everyone is trusted, say --insecure-listen "
+                               "(InsecureListen=yes)",
+                               option, key, text);
 }
 
 /* Keys, audience and the names of VMs come together. */
@@ -96,10 +93,8 @@ static int check_tokens(struct collector_settings *s) {
                         "VM is which host";
         else if (!keys && s->agents.hosts && host_from_wants_tokens(s->agents.hosts))
                 wrong = "HostFrom=" HOST_FROM_TOKEN "… needs TokenKeys= and TokenAudience=";
-        if (wrong) {
-                log_error("%s", wrong);
-                return -EINVAL;
-        }
+        if (wrong)
+                return log_error_errno(-EINVAL, "%s", wrong);
         return keys ? token_keys_new(s->token_keys, s->token_audience, &s->agents.tokens) : 0;
 }
 
@@ -113,18 +108,15 @@ static int check_callers(struct collector_settings *s) {
                 r = tls_callers_set(&s->people, s->allow_readers, s->allow_actors, s->deny);
         if (r < 0)
                 return log_error_errno(r, "TLS: the lists of certificates: %m");
-        if (s->trust_all && s->host_from[0]) {
-                log_error("HostFrom= and TrustAllAgents=yes exclude each other: a certificate is one host, "
-                          "or may be any; take one of them away");
-                return -EINVAL;
-        }
+        if (s->trust_all && s->host_from[0])
+                return log_error_errno(-EINVAL,
+                                       "HostFrom= and TrustAllAgents=yes exclude each other: a certificate "
+                                       "is one host, or may be any; take one of them away");
         r = s->trust_all ? 0
                          : host_from_new(s->host_from[0] ? s->host_from : HOST_FROM_DEFAULT,
                                          &s->agents.hosts, why);
-        if (r < 0) {
-                log_error("HostFrom=: %s", why);
-                return r;
-        }
+        if (r < 0)
+                return log_error_errno(r, "HostFrom=: %s", why);
         r = check_tokens(s);
         return r < 0 ? r : tls_callers_look(&s->agents) && tls_callers_look(&s->people) ? 0 : -EINVAL;
 }
@@ -136,30 +128,25 @@ static int check_tls(struct collector_settings *s) {
 
         if (!*s->certificate && !*s->key && !*s->client_ca)
                 return 0;
-        if (!*s->certificate || !*s->key || !*s->client_ca) {
-                log_error("TLS: Certificate=, Key= and ClientCa= belong together: all of them, or none");
-                return -EINVAL;
-        }
+        if (!*s->certificate || !*s->key || !*s->client_ca)
+                return log_error_errno(-EINVAL, "TLS: Certificate=, Key= and ClientCa= belong together: all "
+                                                "of them, or none");
         r = server_certificate_new(paths, &s->tls);
         if (r < 0)
                 return log_error_errno(r, "TLS: %m");
         (void) server_certificate_look(s->tls);
-        if (!server_certificate_state(s->tls)->usable) {
-                log_error("TLS: %s", server_certificate_state(s->tls)->error);
-                return -EINVAL;
-        }
-        if (!s->allow_agents[0] || !s->allow_readers[0]) {
-                log_error("TLS: AllowAgents= and AllowReaders= name the URIs of certificates that may send "
-                          "and read; "
-                          "an empty list is nobody");
-                return -EINVAL;
-        }
+        if (!server_certificate_state(s->tls)->usable)
+                return log_error_errno(-EINVAL, "TLS: %s", server_certificate_state(s->tls)->error);
+        if (!s->allow_agents[0] || !s->allow_readers[0])
+                return log_error_errno(-EINVAL,
+                                       "TLS: AllowAgents= and AllowReaders= name the URIs of certificates "
+                                       "that may send and read; an empty list is nobody");
         return check_callers(s);
 }
 
 static int check_control(const struct collector_settings *s) {
-        bool user = s->control.user[0], file = s->control.password_file[0];
-        const char *missing = !s->control.members[0]    ? "Etcd= (the URLs of etcd's members)" :
+        bool user = s->control.access.user[0], file = s->control.access.password_file[0];
+        const char *missing = !s->control.access.members[0]    ? "Etcd= (the URLs of etcd's members)" :
                               !s->control.agents_url[0] ? "AgentsUrl= (how agents reach this collector)" :
                               !s->control.people_url[0] ? "PeopleUrl= (how people reach this collector)" :
                               strlen(s->control.agents_url) >= CONTROL_URL_MAX ||
@@ -170,8 +157,7 @@ static int check_control(const struct collector_settings *s) {
 
         if (!s->control.enabled || !s->control.etcd || !missing)
                 return 0;
-        log_error("[Control] Store=etcd: %s is missing", missing);
-        return -EINVAL;
+        return log_error_errno(-EINVAL, "[Control] Store=etcd: %s is missing", missing);
 }
 
 static int check_slots(struct collector_settings *s) {
@@ -243,15 +229,15 @@ static int load_settings(const struct command_line *c, const struct options *o,
                               120 * USEC_PER_SEC),
                 CONFIG_ITEM("Control", "AgentsUrl", config_parse_url, s->control.agents_url, ""),
                 CONFIG_ITEM("Control", "PeopleUrl", config_parse_url, s->control.people_url, ""),
-                CONFIG_ITEM("Control", "Etcd", config_parse_string255, s->control.members, ""),
-                CONFIG_ITEM("Control", "EtcdUser", config_parse_string63, s->control.user, ""),
+                CONFIG_ITEM("Control", "Etcd", config_parse_string255, s->control.access.members, ""),
+                CONFIG_ITEM("Control", "EtcdUser", config_parse_string63, s->control.access.user, ""),
                 CONFIG_ITEM("Control", "EtcdPasswordFile", config_parse_string255,
-                            s->control.password_file, ""),
-                CONFIG_ITEM("Control", "EtcdCa", config_parse_string255, s->control.ca, ""),
-                CONFIG_ITEM("Control", "EtcdCertificate", config_parse_string255, s->control.certificate,
-                            ""),
-                CONFIG_ITEM("Control", "EtcdKey", config_parse_string255, s->control.key, ""),
-                CONFIG_ITEM("Control", "EtcdCrl", config_parse_path, s->control.crl, ""),
+                            s->control.access.password_file, ""),
+                CONFIG_ITEM("Control", "EtcdCa", config_parse_string255, s->control.access.ca, ""),
+                CONFIG_ITEM("Control", "EtcdCertificate", config_parse_string255,
+                            s->control.access.certificate, ""),
+                CONFIG_ITEM("Control", "EtcdKey", config_parse_string255, s->control.access.key, ""),
+                CONFIG_ITEM("Control", "EtcdCrl", config_parse_path, s->control.access.crl, ""),
                 CONFIG_ITEM("Telemetry", "Enabled", config_parse_bool, &s->telemetry.enabled, "yes"),
                 CONFIG_ITEM("Telemetry", "Elsewhere", config_parse_url, s->telemetry.elsewhere, ""),
                 CONFIG_ITEM("RemoteWrite", "Url", config_parse_url, s->remote.url, ""),
@@ -293,6 +279,12 @@ static int load_settings(const struct command_line *c, const struct options *o,
                 log_warning("[Control] Enabled=no and [Telemetry] Enabled=no: this collector does nothing");
         if (c->check)
                 return config.warnings > 0 ? -EINVAL : 0;
+        if (s->trust_all && s->tls)
+                log_warning("TrustAllAgents=yes: whoever has a certificate of AllowAgents= speaks for any "
+                            "host; HostFrom= says which host one is");
+        if (s->control.enabled && s->tls && !s->slots)
+                log_notice("SlotFrom= is not set: a free worker slot goes to the host that claims it first, "
+                           "one to each host; tpuctl fleet release gives it to another");
         return 1;
 }
 

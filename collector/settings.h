@@ -5,6 +5,8 @@
  * [Telemetry] and [RemoteWrite], then the command line. Without certificates nobody is asked who he is, and
  * an address that is not loopback is refused unless InsecureListen says so in words.
  */
+#include "client.h"
+#include "remote_write.h"
 #include "tcp_address.h"
 #include "registry.h"
 #include "store.h"
@@ -25,18 +27,14 @@ struct collector_settings {
         struct {
                 bool enabled, etcd; /* etcd: Store=etcd */
                 usec_t lease; /* of the registry's members, and of the leader */
-                char tenant[64], agents_url[256], people_url[256], members[256], user[64],
-                        password_file[256];
-                char ca[256], certificate[256], key[256], crl[256]; /* with etcd */
+                char tenant[64], agents_url[256], people_url[256];
+                struct etcd_access access;
         } control;
         struct {
                 bool enabled;
                 char elsewhere[256]; /* a URL, for people; empty: nowhere */
         } telemetry;
-        struct {
-                char url[256]; /* empty: points are not handed on */
-                char ca[256], certificate[256], key[256], authorization[256];
-        } remote;
+        struct remote_target remote; /* url empty: points are not handed on */
         usec_t patience; /* with hosts that are asked for their stacks */
         struct server_certificate *tls; /* NULL: no TLS; to be freed after the servers, as are: */
         struct tls_callers agents, people;

@@ -28,6 +28,8 @@ typedef uint64_t usec_t;
 #define ELEMENTSOF(a) (sizeof(a) / sizeof((a)[0]))
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
+/* Below 0, 0, above 0: as qsort() asks. By several keys: COMPARE(a->x, b->x) ?: COMPARE(a->y, b->y). */
+#define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
 #define _printf_(fmt, first) __attribute__((format(printf, fmt, first)))
 #define _cleanup_(f) __attribute__((cleanup(f)))
 

@@ -21,6 +21,14 @@ static inline uint64_t json_number_of(const json_t *o, const char *key) {
         return n > 0 ? (uint64_t) n : 0;
 }
 
+/* Where 0 is a number as any other: -1 when o is no object, has no such key, or has no whole number from 0
+ * on there. */
+static inline int64_t json_known_of(const json_t *o, const char *key) {
+        const json_t *n = json_object_get(o, key);
+
+        return json_is_integer(n) && json_integer_value(n) >= 0 ? json_integer_value(n) : -1;
+}
+
 /* How many items the lists have together that the objects of list hold at key. */
 static inline size_t json_sizes_sum(const json_t *list, const char *key) {
         size_t n = 0;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which calls there are (docs/api.md, docs/openapi-collector.yaml), what each takes, and what it needs. */
-#include <arpa/inet.h>
-
 #include "api_calls.h"
 #include "http_routes.h"
 #include "paths.h"
@@ -138,21 +136,6 @@ static bool lacks_what_it_needs(const struct api *a, const struct api_route *rou
         return true;
 }
 
-/* Of a header Host: "10.0.0.7:9471", "[::1]:9471" or "localhost:9471", the port may be missing. */
-static bool is_address_or_localhost(const char *host) {
-        bool brackets = *host == '[';
-        const char *begin = host + brackets;
-        size_t n = strcspn(begin, brackets ? "]" : ":");
-        struct in6_addr address; /* has room for either */
-        char text[INET6_ADDRSTRLEN];
-
-        if (n >= sizeof(text))
-                return false;
-        memcpy(text, begin, n);
-        text[n] = '\0';
-        return streq(text, "localhost") || inet_pton(brackets ? AF_INET6 : AF_INET, text, &address) == 1;
-}
-
 /*
  * Whether a page of another site may have sent this call. A browser tells the Origin of a page that calls
  * another site; a page whose own name was bound to our address has that name as Host; and no page can set a
@@ -163,7 +146,7 @@ static bool may_be_a_foreign_page(const struct http_request *q) {
 
         if (*q->caller->name || http_header(q, HTTP_NO_PAGE))
                 return false;
-        if (!host || !is_address_or_localhost(host))
+        if (!http_is_called_by_address(q))
                 return true;
         return origin && !(startswith(origin, "http://") && streq(origin + strlen("http://"), host));
 }

@@ -55,8 +55,7 @@ static json_t *first_word_of(const struct api *a, const struct store_episode *e,
 
 static int on_one(const struct store_episode *e, void *userdata) {
         struct one *one = userdata;
-        json_t *v = episode_head(e), *report = e->report ? api_stored(e->report) : json_null(),
-               **ret = &one->value;
+        json_t *v = episode_head(e), *report = e->report ? api_stored(e->report) : json_null();
         json_int_t hosts = json_integer_value(json_object_get(report, "hosts")),
                    silent = json_integer_value(json_object_get(report, "silent"));
 
@@ -64,12 +63,8 @@ static int on_one(const struct store_episode *e, void *userdata) {
                 (void) json_object_set_new(v, "answered",
                                            json_integer(hosts - silent)); /* or it is not known */
         (void) json_object_set_new(v, "first_word", first_word_of(one->api, e, report)); /* or null */
-        if (json_object_set_new(v, "diagnosis", report) < 0) {
-                json_decref(v);
-                v = NULL;
-        }
-        *ret = v;
-        return v ? 1 : -ENOMEM;
+        one->value = json_member_add(v, "diagnosis", report);
+        return one->value ? 1 : -ENOMEM;
 }
 
 static void no_episode(const struct api *a, const struct store_episode_filter *f, struct http_reply *reply) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api_calls.h"
 #include "events.h"
+#include "loop_timer.h"
 
 /* --- Events ---------------------------------------------------------------------------------------- */
 
@@ -193,13 +194,6 @@ static struct waiter *waiter_free(struct waiter *w) {
         return NULL;
 }
 
-static int schedule_follow(struct follow *f, usec_t at) {
-        int r;
-
-        r = sd_event_source_set_time(f->timer, at);
-        return r < 0 ? r : sd_event_source_set_enabled(f->timer, SD_EVENT_ONESHOT);
-}
-
 /* Answers those for whom there is something, or whose time is up (all, when the program ends). */
 static usec_t answer_followers(struct follow *f, bool all) {
         usec_t now = clock_boot(f->api->clock), next = USEC_INFINITY;
@@ -227,13 +221,10 @@ static usec_t answer_followers(struct follow *f, bool all) {
 
 static int on_timer(sd_event_source *source, uint64_t at, void *userdata) {
         struct follow *f = userdata;
-        usec_t next;
 
         (void) source;
         (void) at;
-        next = answer_followers(f, false);
-        if (next != USEC_INFINITY)
-                (void) schedule_follow(f, next); /* fails only when the loop ends */
+        (void) loop_timer_at(f->timer, answer_followers(f, false)); /* fails only when the loop ends */
         return 0;
 }
 
@@ -244,11 +235,7 @@ int follow_new(sd_event *e, const struct api *a, struct follow **ret) {
         if (!f)
                 return -ENOMEM;
         f->api = a;
-        r = sd_event_add_time(e, &f->timer, CLOCK_BOOTTIME, 0, 10 * USEC_PER_MSEC, on_timer, f);
-        if (r >= 0)
-                r = sd_event_source_set_description(f->timer, "follow");
-        if (r >= 0)
-                r = sd_event_source_set_enabled(f->timer, SD_EVENT_OFF);
+        r = loop_timer_new(e, CLOCK_BOOTTIME, 10 * USEC_PER_MSEC, "follow", on_timer, f, &f->timer);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(f);
@@ -300,7 +287,7 @@ int follow_add(struct follow *f, const struct follow_what *what, unsigned second
 
                 for (const struct waiter *o = f->first; o; o = o->next)
                         next = MIN(next, o->until);
-                return MIN(schedule_follow(f, next), 0);
+                return MIN(loop_timer_at(f->timer, next), 0);
         }
         return 0;
 }
@@ -309,6 +296,6 @@ void follow_news(struct follow *f) {
         if (!f || !f->first || f->news)
                 return;
         f->news = true;
-        (void) schedule_follow(f,
-                               clock_boot(f->api->clock) + FOLLOW_PAUSE); /* fails only when the loop ends */
+        /* fails only when the loop ends */
+        (void) loop_timer_at(f->timer, clock_boot(f->api->clock) + FOLLOW_PAUSE);
 }

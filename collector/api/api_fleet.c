@@ -141,8 +141,7 @@ static int compare_hosts(const void *a, const void *b) {
         if (r == 0)
                 r = (int) json_is_null(v) - (int) json_is_null(w);
         if (r == 0 && json_is_integer(v))
-                r = (json_integer_value(v) > json_integer_value(w)) -
-                    (json_integer_value(v) < json_integer_value(w));
+                r = COMPARE(json_integer_value(v), json_integer_value(w));
         return r ? r : strcmp(json_text_of(x, "name"), json_text_of(y, "name"));
 }
 

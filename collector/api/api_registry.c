@@ -9,18 +9,6 @@
 
 #define BY_MAX 384
 
-static int store_event_alone(const struct api *a, const struct event *e) {
-        int r = store_begin(a->store);
-
-        if (r >= 0)
-                r = store_own_event(a->store, e, "", "", -1, clock_real(a->clock));
-        if (r >= 0)
-                r = store_commit(a->store);
-        if (r < 0)
-                store_rollback(a->store);
-        return r;
-}
-
 /* Every call that acts leaves an event: who, what, when, result. */
 static void audit_call(const struct api *a, const char *method, const char *path, const char *by,
                        const char *result, unsigned status) {
@@ -32,7 +20,7 @@ static void audit_call(const struct api *a, const char *method, const char *path
 
         (void) snprintf(call, sizeof(call), "%s %.380s", method, path);
         log_notice("%s", event_sentence(e, sentence));
-        if (store_event_alone(a, e) >= 0)
+        if (store_event_alone(a->store, e, "", "", -1, clock_real(a->clock)) >= 0)
                 follow_news(a->follow);
 }
 

@@ -12,6 +12,15 @@
  * The earliest that is own or proven counts; a proven one goes before it when it is no more than
  * LAST_WORDS_LATE younger, for peers can notice a death before its own host has reported it. Without either,
  * the first sign; without that, who left with success while others lost their peers.
+ *
+ * The planner judges by collector/control/planner/tally.c instead, for it asks something else: whether the
+ * run may start again.
+ *   - It decides at the first failure that a host reports. A host's part in a run says no time of its end,
+ *     and what began earlier may be heard later.
+ *   - "Never again", and a program or a user that is missing, count whenever they were: there a restart is
+ *     wrong. Here an older end goes before them.
+ *   - It knows parts alone: no kernel, no notice, no log. Here all that a host reported counts, without any
+ *     registry.
  */
 #include "base.h"
 

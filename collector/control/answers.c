@@ -2,6 +2,7 @@
 #include <assert.h>
 
 #include "fnv.h"
+#include "grow.h"
 #include "inside.h"
 #include "json_text.h"
 
@@ -10,7 +11,7 @@
 
 struct kept {
         struct registry_body *body;
-        uint64_t mask_low, mask_high; /* which records of the view; by place */
+        uint64_t mask[VIEW_RECORDS / 64]; /* which records of the view; by place */
         bool whole;
 };
 
@@ -19,7 +20,7 @@ struct view {
         char slice[64];
         uint64_t revision;       /* of the records, when this was made */
         struct record **records; /* oldest change first does not matter; by place */
-        size_t n;
+        size_t n, size;
         uint64_t left_out; /* last change of what found no room: a host that does not know it is sent
                               everything */
         struct kept kept[VIEW_BODIES];
@@ -99,14 +100,10 @@ static struct view **bucket_of_slice(struct answers *a, const char *slice) {
 }
 
 static int view_add(struct view *v, struct record *r) {
-        struct record **more;
-
         if (!r)
                 return 0;
-        more = reallocarray(v->records, v->n + 1, sizeof(v->records[0]));
-        if (!more)
+        if (grow(&v->records, &v->size, v->n + 1, sizeof(struct record *)) < 0)
                 return -ENOMEM;
-        v->records = more;
         v->records[v->n++] = r;
         return 0;
 }
@@ -207,11 +204,8 @@ bool answers_is_due(struct answers *a, const struct gang *g, const struct record
 static json_t *list_in_short(const json_t *list, size_t named, json_t *nobody) {
         json_t *out = json_array();
 
-        for (size_t i = 0; out && i < json_array_size(list); i++)
-                if (json_array_append(out, i < named ? json_array_get(list, i) : nobody) < 0) {
-                        json_decref(out);
-                        return NULL;
-                }
+        for (size_t i = 0; i < json_array_size(list); i++)
+                out = json_list_add(out, json_incref(i < named ? json_array_get(list, i) : nobody));
         return out;
 }
 
@@ -220,21 +214,12 @@ static json_t *slices_in_short(const json_t *run, const char *slice) {
         size_t i;
 
         json_array_foreach (json_object_get(run, "slices"), i, s) {
-                const char *name = json_string_value(json_object_get(s, "slice"));
                 json_t *copy = json_copy(s);
 
-                if (!copy ||
-                    (!(name && streq(name, slice)) &&
-                     json_object_set_new(copy, "hosts",
-                                         list_in_short(json_object_get(s, "hosts"), 1, nobody)) < 0)) {
-                        json_decref(copy);
-                        copy = NULL;
-                }
-                if (json_array_append_new(list, copy) < 0) {
-                        json_decref(list);
-                        list = NULL;
-                        break;
-                }
+                if (!streq(json_text_of(s, "slice"), slice))
+                        copy = json_member_add(copy, "hosts",
+                                               list_in_short(json_object_get(s, "hosts"), 1, nobody));
+                list = json_list_add(list, copy);
         }
         json_decref(nobody);
         return list;
@@ -242,11 +227,9 @@ static json_t *slices_in_short(const json_t *run, const char *slice) {
 
 /* A run over many hosts, as it is sent to the hosts of one slice: each byte goes to each of them. */
 static char *run_in_short(const struct record *r, const char *slice) {
-        json_t *copy = json_copy(r->value);
-        char *text = NULL;
+        json_t *copy = json_member_add(json_copy(r->value), "slices", slices_in_short(r->value, slice));
+        char *text = copy ? json_dumps(copy, JSON_COMPACT) : NULL;
 
-        if (copy && json_object_set_new(copy, "slices", slices_in_short(r->value, slice)) == 0)
-                text = json_dumps(copy, JSON_COMPACT);
         json_decref(copy);
         return text;
 }
@@ -261,15 +244,14 @@ static bool is_long(const struct record *r) {
 }
 
 static char *slice_in_short(const struct record *r) {
-        json_t *copy = json_copy(r->value), *nobody = json_object();
         const json_t *roster = json_object_get(r->value, "roster"),
                      *missing = json_object_get(r->value, "missing");
-        char *text = NULL;
+        json_t *nobody = json_object(),
+               *copy = json_member_add(json_copy(r->value), "roster", list_in_short(roster, 0, nobody));
+        char *text;
 
-        if (copy && nobody && json_object_set_new(copy, "roster", list_in_short(roster, 0, nobody)) == 0 &&
-            json_object_set_new(copy, "missing", list_in_short(missing, REGISTRY_FORMING_NAMED, nobody)) ==
-                    0)
-                text = json_dumps(copy, JSON_COMPACT);
+        copy = json_member_add(copy, "missing", list_in_short(missing, REGISTRY_FORMING_NAMED, nobody));
+        text = copy ? json_dumps(copy, JSON_COMPACT) : NULL;
         json_decref(copy);
         json_decref(nobody);
         return text;
@@ -310,7 +292,7 @@ static struct registry_body *print_answer(const struct answers *a, const struct 
                 "\",\"whole\":%s,\"records\":{",
                 a->lease, a->term, a->store, a->epoch, t->revision, k->whole ? "true" : "false");
         for (size_t i = 0; i < v->n; i++)
-                if ((i < 64 ? k->mask_low >> i : k->mask_high >> (i - 64)) & 1)
+                if (k->mask[i / 64] >> i % 64 & 1)
                         r = r < 0 ? r : print_record(f, v->records[i], v->slice, &between);
         if (order && r == 0)
                 r = print_record(f, order, v->slice, &between);
@@ -328,10 +310,7 @@ static struct kept wanted_of(const struct view *v, const struct records *t, cons
         for (size_t i = 0; i < v->n; i++) {
                 bool wanted = k.whole ? v->records[i]->value != NULL : v->records[i]->revision > w->since;
 
-                if (wanted && i < 64)
-                        k.mask_low |= UINT64_C(1) << i;
-                else if (wanted)
-                        k.mask_high |= UINT64_C(1) << (i - 64);
+                k.mask[i / 64] |= (uint64_t) wanted << i % 64;
         }
         return k;
 }
@@ -350,8 +329,8 @@ struct registry_body *answers_make(struct answers *a, const struct gang *g, cons
         if (order) /* this host's alone */
                 return print_answer(a, t, v, &k, order);
         for (size_t i = 0; i < VIEW_BODIES; i++)
-                if (v->kept[i].body && v->kept[i].mask_low == k.mask_low &&
-                    v->kept[i].mask_high == k.mask_high && v->kept[i].whole == k.whole) {
+                if (v->kept[i].body && memcmp(v->kept[i].mask, k.mask, sizeof(k.mask)) == 0 &&
+                    v->kept[i].whole == k.whole) {
                         v->kept[i].body->users++;
                         return v->kept[i].body;
                 }

@@ -7,6 +7,7 @@
 #include "json_text.h"
 #include "keep.h"
 #include "log.h"
+#include "loop_timer.h"
 
 #define TRY_LEAST (500 * USEC_PER_MSEC)
 #define TRY_MOST (1500 * USEC_PER_MSEC)
@@ -25,16 +26,8 @@ struct control_etcd {
 };
 
 static void step_election(struct control_etcd *c) {
-        usec_t next = election_step(&c->election);
-        int r;
+        int r = loop_timer_at(c->timer, election_step(&c->election));
 
-        if (next == USEC_INFINITY) {
-                (void) sd_event_source_set_enabled(c->timer, SD_EVENT_OFF);
-                return;
-        }
-        r = sd_event_source_set_time(c->timer, next);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(c->timer, SD_EVENT_ONESHOT);
         if (r < 0)
                 (void) log_warning_errno(r, "etcd: timer: %m");
 }
@@ -85,8 +78,8 @@ static void on_news(void *userdata) {
         struct control_etcd *c = userdata;
 
         election_look(&c->election); /* from the timer: not from inside of the stream */
-        if (!c->election.busy && sd_event_source_set_time(c->timer, 0) >= 0)
-                (void) sd_event_source_set_enabled(c->timer, SD_EVENT_ONESHOT);
+        if (!c->election.busy)
+                (void) loop_timer_at(c->timer, 0); /* fails only when the loop ends */
 }
 
 static void on_watch_ended(void *userdata) {
@@ -218,13 +211,7 @@ static int make_value(struct control_etcd *c) {
 static int prepare_parts(struct control_etcd *c, char why[static 256]) {
         const struct etcd_client_options client = {
                 .event = c->o.event,
-                .members = c->o.members,
-                .user = c->o.user,
-                .password_file = c->o.password_file,
-                .ca = c->o.ca,
-                .certificate = c->o.certificate,
-                .key = c->o.key,
-                .crl = c->o.crl,
+                .access = c->o.access,
                 .user_agent = "tpu-collectord/" TPU_HOSTD_VERSION,
                 .try_first = MAX(MIN(c->o.lease / 4, TRY_MOST), TRY_LEAST),
                 .turned = on_turned,
@@ -262,12 +249,7 @@ static int prepare_parts(struct control_etcd *c, char why[static 256]) {
         election.port = keep.port = etcd_client_port(c->client);
         election_init(&c->election, &election);
         keep_init(&c->keep, &keep);
-        r = sd_event_add_time(c->o.event, &c->timer, CLOCK_BOOTTIME, 0, USEC_PER_MSEC, on_timer, c);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(c->timer, SD_EVENT_OFF);
-        if (r >= 0)
-                (void) sd_event_source_set_description(c->timer, "etcd");
-        return r;
+        return loop_timer_new(c->o.event, CLOCK_BOOTTIME, USEC_PER_MSEC, "etcd", on_timer, c, &c->timer);
 }
 
 int control_etcd_new(const struct control_etcd_options *o, struct control_store **ret,

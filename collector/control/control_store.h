@@ -91,14 +91,15 @@ int control_sqlite_new(struct store *store, struct control_store **ret);
  * etcd/keep.h).
  */
 
+struct etcd_access;
 struct control_etcd_options {
         sd_event *event;
         const struct clock *clock;
         usec_t lease;
         const char *tenant;
         const char *agents_url, *people_url; /* own, as others reach it */
-        const char *members, *user, *password_file, *ca, *certificate, *key, *crl; /* as in etcd/client.h */
+        const struct etcd_access *access;    /* etcd/client.h */
 };
 
-/* o's texts are borrowed. -EINVAL: why. */
+/* o's texts and access are borrowed. -EINVAL: why. */
 int control_etcd_new(const struct control_etcd_options *o, struct control_store **ret, char why[static 256]);

@@ -36,7 +36,7 @@ static const json_t *run_of(const json_t *member) {
 }
 
 void hosts_take_member(struct session *s, const json_t *member) {
-        const json_t *run = run_of(member), *step = json_object_get(run, "step");
+        const json_t *run = run_of(member);
         json_t *v =
                 json_pack("{s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:I}", "state",
                           text_of(member, "state", 31), "reasons", text_of(member, "reasons", 400), "orders",
@@ -45,18 +45,11 @@ void hosts_take_member(struct session *s, const json_t *member) {
                           text_of(member, "notice", 31), "accelerator", text_of(member, "accelerator", 63),
                           "version", text_of(member, "version", 63), "run", text_of(run, "name", 63),
                           "topology", text_of(member, "topology", 31), "suspicion", suspicion_of(run),
-                          "step",
-                          json_is_integer(step) ? json_integer_value(step) : (json_int_t) -1);
+                          "step", (json_int_t) json_known_of(run, "step"));
 
         free(s->report);
         s->report = v ? json_dumps(v, JSON_COMPACT) : NULL;
         json_decref(v);
-}
-
-static int64_t number_of(const json_t *v, const char *key) {
-        const json_t *n = json_object_get(v, key);
-
-        return json_is_integer(n) && json_integer_value(n) >= 0 ? json_integer_value(n) : -1;
 }
 
 /* A run of the registry is spoken of by the hosts of its slices alone, and in its generation; of others
@@ -81,8 +74,8 @@ static void keep_figure(struct session *s, const char *run, const json_t *v) {
         const char *doing = json_text_of(v, "doing");
 
         (void) snprintf(s->run, sizeof(s->run), "%s", run);
-        s->step = number_of(v, "step");
-        s->step_time = number_of(v, "step_time");
+        s->step = json_known_of(v, "step");
+        s->step_time = json_known_of(v, "step_time");
         s->goodput = json_is_number(goodput) ? json_number_value(goodput) : NAN;
         if (!(s->goodput >= 0 && s->goodput <= 1))
                 s->goodput = NAN;
@@ -167,26 +160,22 @@ static void show_absent(struct showing *w, const char *slice, const json_t *list
         size_t i;
 
         json_array_foreach (list, i, v) {
-                const char *name = json_string_value(json_object_get(v, "host")),
-                           *why = json_string_value(json_object_get(v, "why"));
-                int64_t worker = number_of(v, "worker");
+                const char *why = json_string_value(json_object_get(v, "why"));
+                int64_t worker = json_known_of(v, "worker");
+                const struct registry_host h = { .name = json_text_of(v, "host"),
+                                                 .slice = slice,
+                                                 .worker = (unsigned) worker,
+                                                 .heard = json_number_of(v, "since"),
+                                                 .why = why ? why : otherwise,
+                                                 .run = "",
+                                                 .step = -1,
+                                                 .step_time = -1,
+                                                 .goodput = NAN,
+                                                 .doing = "" };
 
-                if (w->result == 0 && name && *name && worker >= 0 &&
-                    !sessions_find(&w->registry->sessions, slice, (unsigned) worker))
-                        w->result =
-                                w->visit(&(struct registry_host){ .name = name,
-                                                                  .slice = slice,
-                                                                  .worker = (unsigned) worker,
-                                                                  .heard =
-                                                                          (usec_t) MAX(number_of(v, "since"),
-                                                                                       INT64_C(0)),
-                                                                  .why = why ? why : otherwise,
-                                                                  .run = "",
-                                                                  .step = -1,
-                                                                  .step_time = -1,
-                                                                  .goodput = NAN,
-                                                                  .doing = "" },
-                                         w->userdata);
+                if (w->result == 0 && *h.name && worker >= 0 &&
+                    !sessions_find(&w->registry->sessions, slice, h.worker))
+                        w->result = w->visit(&h, w->userdata);
         }
 }
 

@@ -5,6 +5,7 @@
  */
 #include "inside.h"
 #include "log.h"
+#include "loop_timer.h"
 
 unsigned registry_elsewhere(struct registry *r, struct registry_body **ret_body) {
         r->counters.elsewhere++;
@@ -28,13 +29,7 @@ void registry_arm(struct registry *r) {
 
         if (r->undecided)
                 next = MIN(next, r->decide_at);
-        if (next == USEC_INFINITY) {
-                (void) sd_event_source_set_enabled(r->timer, SD_EVENT_OFF);
-                return;
-        }
-        x = sd_event_source_set_time(r->timer, next);
-        if (x >= 0)
-                x = sd_event_source_set_enabled(r->timer, SD_EVENT_ONESHOT);
+        x = loop_timer_at(r->timer, next);
         if (x < 0)
                 (void) log_warning_errno(x, "registry: timer: %m");
 }

@@ -5,6 +5,7 @@
 
 #include "inside.h"
 #include "log.h"
+#include "loop_timer.h"
 
 /* --- It leads -------------------------------------------------------------------------------------- */
 
@@ -109,11 +110,8 @@ int control_registry_new(const struct control_registry_options *o, struct regist
         r->o = *o;
         r->control = TAKE_PTR(control);
         r->gang_at = USEC_INFINITY;
-        x = sd_event_add_time(r->o.event, &r->timer, CLOCK_BOOTTIME, 0, USEC_PER_MSEC, registry_on_timer, r);
-        if (x >= 0)
-                x = sd_event_source_set_description(r->timer, "registry");
-        if (x >= 0)
-                x = sd_event_source_set_enabled(r->timer, SD_EVENT_OFF);
+        x = loop_timer_new(r->o.event, CLOCK_BOOTTIME, USEC_PER_MSEC, "registry", registry_on_timer, r,
+                           &r->timer);
         if (x >= 0)
                 x = control_start(r->control, &events, r);
         if (x < 0)

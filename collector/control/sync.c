@@ -36,30 +36,13 @@ static unsigned answer_conflict(struct registry *r, const json_t *member, struct
 struct request {
         const json_t *member, *figures; /* figures: NULL: none are said */
         const char *tenant;
-        char slice[64];
+        char slice[GANG_SLICE_MAX];
         unsigned worker;
         const char *incarnation;
         uint64_t since, said;
         bool whole, leaves;
         usec_t wait;
 };
-
-static int parse_same(const char *same, struct request *q) {
-        const char *slash = strchr(same, '/');
-        unsigned long worker;
-        char *end;
-
-        if (!slash || slash == same || slash - same >= (ptrdiff_t) sizeof(q->slice) || slash[1] < '0' ||
-            slash[1] > '9')
-                return -EBADMSG;
-        worker = strtoul(slash + 1, &end, 10);
-        if (*end || worker >= GANG_HOSTS_MAX)
-                return -EBADMSG;
-        memcpy(q->slice, same, (size_t) (slash - same));
-        q->slice[slash - same] = '\0';
-        q->worker = (unsigned) worker;
-        return 0;
-}
 
 /* "EPOCH.REVISION" of ours; anything else is of another life: everything is sent. */
 static void parse_since(const struct registry *r, const char *text, struct request *q) {
@@ -80,7 +63,7 @@ static int parse_request(const struct registry *r, const json_t *v, struct reque
                              .tenant = json_string_value(json_object_get(v, "tenant")),
                              .leaves = json_is_true(json_object_get(v, "leave")) };
         const char *same = json_string_value(json_object_get(v, "same"));
-        const json_t *wait = json_object_get(v, "wait"), *said = json_object_get(v, "said");
+        const json_t *wait = json_object_get(v, "wait");
 
         if ((q.figures && !json_is_array(q.figures)) || json_array_size(q.figures) > REGISTRY_FIGURES_MAX)
                 return -EBADMSG;
@@ -88,14 +71,12 @@ static int parse_request(const struct registry *r, const json_t *v, struct reque
             (!same && !json_is_object(q.member)))
                 return -EBADMSG;
         q.incarnation = json_string_value(json_object_get(v, "incarnation"));
-        q.said = json_is_integer(said) && json_integer_value(said) > 0 ? (uint64_t) json_integer_value(said)
-                                                                       : 0;
-        if (same && (parse_same(same, &q) < 0 || !q.incarnation))
+        q.said = json_number_of(v, "said");
+        if (same && (gang_slot_parse(same, q.slice, &q.worker) < 0 || !q.incarnation))
                 return -EBADMSG;
         if (same)
                 q.member = NULL;
-        q.wait = (usec_t) MAX(json_integer_value(wait), 0) * USEC_PER_SEC;
-        q.wait = MIN(q.wait, registry_wait_max(r));
+        q.wait = MIN((usec_t) MAX(json_integer_value(wait), 0) * USEC_PER_SEC, registry_wait_max(r));
         parse_since(r, json_string_value(json_object_get(v, "since")), &q);
         *ret = q;
         return 0;

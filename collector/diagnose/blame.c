@@ -3,8 +3,9 @@
 
 #include "blame.h"
 
-#include "ranks.h"
+#include "grow.h"
 #include "paths.h"
+#include "ranks.h"
 #include "sentence.h"
 #include "weights.h"
 
@@ -52,9 +53,7 @@ static bool has_left(const struct seen_host *h, const struct evidence *e) {
 }
 
 static int compare_steps(const void *a, const void *b) {
-        uint64_t x = *(const uint64_t *) a, y = *(const uint64_t *) b;
-
-        return x < y ? -1 : x > y;
+        return COMPARE(*(const uint64_t *) a, *(const uint64_t *) b);
 }
 
 /* The step that most are at: the median. */
@@ -167,15 +166,8 @@ static bool goes_on(const struct evidence *e, enum stall_state run) {
         size_t both = 0, moved = 0;
         uint64_t steps[2] = { 0, 0 };
 
-        switch (run) {
-        case RUN_GOES_ON:
-                return true;
-        case RUN_STALLED:
-                return false;
-        case RUN_UNKNOWN:
-        case _STALL_STATE_MAX:
-                break;
-        }
+        if (run != RUN_UNKNOWN)
+                return run == RUN_GOES_ON;
         for (size_t i = 0; i < e->n_hosts; i++) {
                 const struct seen_host *h = &e->hosts[i];
 
@@ -428,23 +420,17 @@ static void judge_host(const struct diagnosis *d, const struct overview *o, stru
 static int compare_suspects(const void *x, const void *y) {
         const struct suspect *a = x, *b = y;
 
-        if (a->score != b->score)
-                return a->score > b->score ? -1 : 1;
-        return a->host < b->host ? -1 : a->host > b->host;
+        return COMPARE(b->score, a->score) ?: COMPARE(a->host, b->host);
 }
 
 /* Keeps the BLAME_SUSPECTS_MAX greatest. */
 static void keep_suspect(struct diagnosis *d, const struct suspect *s) {
-        size_t at = d->n_suspects;
+        size_t at = SORTED_PLACE(d->n_suspects, i, compare_suspects(&d->suspects[i], s) < 0);
 
-        if (at == BLAME_SUSPECTS_MAX && compare_suspects(s, &d->suspects[at - 1]) >= 0)
-                return;
         if (at == BLAME_SUSPECTS_MAX)
-                at--;
-        else
-                d->n_suspects++;
-        for (; at > 0 && compare_suspects(s, &d->suspects[at - 1]) < 0; at--)
-                d->suspects[at] = d->suspects[at - 1];
+                return;
+        d->n_suspects = MIN(d->n_suspects + 1, (size_t) BLAME_SUSPECTS_MAX);
+        memmove(&d->suspects[at + 1], &d->suspects[at], (d->n_suspects - 1 - at) * sizeof(*s));
         d->suspects[at] = *s;
 }
 
@@ -456,9 +442,7 @@ static int judge_all(struct diagnosis *d, const struct overview *o) {
         int r;
 
         d->odd = calloc(d->evidence.n_hosts + 1, sizeof(*d->odd));
-        if (!d->odd)
-                return -ENOMEM;
-        r = survey_outside(d);
+        r = d->odd ? survey_outside(d) : -ENOMEM;
         if (r < 0)
                 return r;
         for (size_t i = 0; i < d->evidence.n_hosts; i++) {

@@ -21,7 +21,6 @@ enum stall_state {
         RUN_UNKNOWN, /* it is taken for stalled, unless the captures show that it is not */
         RUN_STALLED,
         RUN_GOES_ON,
-        _STALL_STATE_MAX,
 };
 
 struct suspect {

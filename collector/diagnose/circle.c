@@ -15,7 +15,7 @@ struct heard {
 static int compare_heard(const void *x, const void *y) {
         const struct heard *a = x, *b = y;
 
-        return a->from < b->from ? -1 : a->from > b->from;
+        return COMPARE(a->from, b->from);
 }
 
 /* Each once. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Ranks of which each waits for the next one alone: who of them is behind. Only what passed on the circle's
- * own connections counts, and no other debt: a keeper that serves one rank after the other has unread data
+ * Ranks of which each waits for the next one alone: who of them is behind. It is one function, for it is a
+ * rule of its own, and graph.c is long enough without it. Only what passed on the circle's own connections
+ * counts, and no other debt: a keeper that serves one rank after the other has unread data
  * of those whose turn has not come.
  *
  * Behind is, of those who wait for the same rank, the one that gave it less than any other did, and before

@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cores.h"
 
-static int compare_values(int64_t a, int64_t b) {
-        return a < b ? -1 : a > b;
-}
-
 /* By program, then launch, then counter: what is equal lies together on every level. */
 static int compare_cores(const void *x, const void *y) {
         const struct captured_core *a = *(const struct captured_core *const *) x,
                                    *b = *(const struct captured_core *const *) y;
-        int r = compare_values(a->fingerprint, b->fingerprint);
 
-        if (r == 0)
-                r = compare_values(a->launch, b->launch);
-        return r == 0 ? compare_values(a->pc, b->pc) : r;
+        return COMPARE(a->fingerprint, b->fingerprint) ?: COMPARE(a->launch, b->launch) ?:
+                                                          COMPARE(a->pc, b->pc);
 }
 
 /* How alike two cores are: on 1 level (program), 2 (and launch), 3 (and counter). */

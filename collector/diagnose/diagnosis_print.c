@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "diagnosis_print.h"
 
-#include "graph_json.h"
+#include "json_text.h"
 #include "ranks.h"
 #include "sentence.h"
 #include "tree.h"
+#include "wait_words.h"
 
 /* --- Text ------------------------------------------------------------------------------------------ */
 
@@ -155,7 +156,130 @@ int diagnosis_print_text(FILE *f, const struct diagnosis *d, bool all) {
         return r;
 }
 
-/* --- JSON ------------------------------------------------------------------------------------------ */
+/* --- JSON: chains and the graph of waits ----------------------------------------------------------- */
+
+static json_t *step_json(const struct diagnosis *d, const struct host_capture *c,
+                         const struct chain_step *step) {
+        const struct stack_table *t = &d->evidence.scene->table;
+        char words[WAIT_WORDS_MAX] = "";
+        uint8_t kind = KIND_UNKNOWN;
+
+        if (step->thread)
+                kind = place_kind(t, c, step->thread, captured_state_of(step->process, step->thread));
+        if (step->wait)
+                wait_words(c, t, step->process, step->wait, words);
+        return json_pack("{s:I, s:s, s:I, s:s, s:s, s:s}", "pid", (json_int_t) step->process->pid, "command",
+                         stack_table_text(t, step->process->command), "tid",
+                         (json_int_t) (step->thread ? step->thread->tid : 0), "name",
+                         step->thread ? stack_table_text(t, step->thread->name) : "", "kind",
+                         stall_kind_name(kind), "waits", words);
+}
+
+static json_t *chain_to_json(const struct diagnosis *d, uint32_t rank) {
+        const struct wait_chain *c = &d->graph.chains[rank];
+        json_t *list = json_array();
+
+        for (uint32_t i = 0; i < c->n; i++)
+                list = json_list_add(list,
+                                     step_json(d, d->evidence.hosts[d->evidence.ranks[rank].host].last,
+                                               &c->steps[i]));
+        return list;
+}
+
+#define GRAPH_JSON_MAX 256u /* nodes, and debts, that are given: those with the greatest shares */
+
+static uint32_t host_of(const struct diagnosis *d, uint32_t node) {
+        size_t ranks = d->evidence.n_ranks;
+
+        return node < ranks ? d->evidence.ranks[node].host : node - (uint32_t) ranks;
+}
+
+static json_t *name_json(const struct diagnosis *d, uint32_t node) {
+        const struct seen_host *h = &d->evidence.hosts[host_of(d, node)];
+
+        return h->who && h->who->host[0] ? json_string(h->who->host)
+                                         : json_sprintf("%s %u", h->slice, h->worker);
+}
+
+/* For whom it waits by its own thread; those to whom its sockets lead stand in the debts. */
+static json_t *for_json(const struct diagnosis *d, uint32_t node) {
+        const struct wait_chain *c = &d->graph.chains[node];
+        json_t *list = json_array();
+
+        for (uint32_t i = 0; i < c->n_ranks; i++)
+                list = json_list_add(list, name_json(d, c->ranks[i]));
+        return list;
+}
+
+static const char *end_name(enum chain_end end) {
+        static const char *const names[] = { "unknown", "here",   "circle", "outside",
+                                             "ranks",   "others", "path" };
+
+        return names[end];
+}
+
+static json_t *graph_node_json(const struct diagnosis *d, uint32_t node) {
+        const struct graph_node *n = &d->graph.nodes[node];
+        const struct wait_chain *c = node < d->evidence.n_ranks ? &d->graph.chains[node] : NULL;
+        json_t *v = json_pack("{s:o, s:f, s:f, s:f, s:b}", "host", name_json(d, node), "share", n->share,
+                              "end", n->end, "leaves", n->leaves, "circle", n->in_circle);
+
+        if (v && c &&
+            json_object_update_new(v, json_pack("{s:I, s:s, s:s, s:o}", "pid",
+                                                (json_int_t) d->evidence.ranks[node].pid, "kind",
+                                                stall_kind_name(c->kind), "ends", end_name(c->end), "for",
+                                                for_json(d, node))) < 0) {
+                json_decref(v);
+                return NULL;
+        }
+        return v;
+}
+
+struct shown {
+        double share;
+        uint32_t node;
+};
+
+static int compare_shown(const void *x, const void *y) {
+        const struct shown *a = x, *b = y;
+
+        return COMPARE(b->share, a->share) ?: COMPARE(a->node, b->node);
+}
+
+static json_t *nodes_json(const struct diagnosis *d) {
+        _cleanup_free_ struct shown *shown = calloc(d->graph.n + 1, sizeof(*shown));
+        json_t *list = shown ? json_array() : NULL;
+        size_t n = 0;
+
+        for (uint32_t i = 0; list && i < d->graph.n; i++)
+                if (d->graph.nodes[i].there)
+                        shown[n++] = (struct shown){ d->graph.nodes[i].share, i };
+        if (n > 1)
+                qsort(shown, n, sizeof(*shown), compare_shown);
+        for (size_t i = 0; list && i < MIN(n, (size_t) GRAPH_JSON_MAX); i++)
+                list = json_list_add(list, graph_node_json(d, shown[i].node));
+        return list;
+}
+
+static json_t *debts_json(const struct diagnosis *d) {
+        json_t *list = json_array();
+
+        for (size_t i = 0; list && i < MIN(d->graph.debts.n, (size_t) GRAPH_JSON_MAX); i++) {
+                const struct debt_edge *e = &d->graph.debts.edges[i];
+
+                list = json_list_add(list, json_pack("{s:o, s:o, s:f, s:I}", "from", name_json(d, e->from),
+                                                     "to", name_json(d, e->to), "weight", e->weight,
+                                                     "unread", (json_int_t) e->unread));
+        }
+        return list;
+}
+
+static json_t *graph_to_json(const struct diagnosis *d) {
+        return json_pack("{s:I, s:o, s:o}", "silent_ms", (json_int_t) d->graph.debts.silent_ms, "nodes",
+                         nodes_json(d), "debts", debts_json(d));
+}
+
+/* --- JSON: the rest ------------------------------------------------------------------------------------ */
 
 #define DEPTH_MAX 256u     /* branches above each other */
 #define CHILDREN_MAX 1024u /* of one node */
@@ -194,7 +318,6 @@ static json_t *frame_json(const struct stack_table *t, const struct stack_frame 
         return NULL;
 }
 
-/* A list out of what each() makes; NULL when something is missing. */
 static json_t *host_json(const struct seen_host *h) {
         json_t *worker = h->worker == CAPTURE_WORKER_NONE ? json_null() : json_integer(h->worker);
 
@@ -216,11 +339,7 @@ static json_t *suspect_json(const struct diagnosis *d, const struct suspect *s) 
                 json_decref(v);
                 return NULL;
         }
-        if (s->rank != STACK_NONE && json_object_set_new(v, "chain", chain_to_json(d, s->rank)) < 0) {
-                json_decref(v);
-                return NULL;
-        }
-        return v;
+        return s->rank != STACK_NONE ? json_member_add(v, "chain", chain_to_json(d, s->rank)) : v;
 }
 
 static json_t *class_json(const struct diagnosis *d, size_t number, bool *in) {
@@ -243,19 +362,16 @@ static json_t *node_json(struct drawing *w, const struct tree_node *n, unsigned 
         _cleanup_free_ uint32_t *children = NULL;
         size_t threads = 0, hosts = tree_hosts(w->tree, n, w->in, &threads), count = 0;
         json_t *set = set_json(&w->d->evidence, w->in), *frames = json_array(), *list = json_array();
-        int r = tree_children(w->tree, n, &children, &count);
 
-        for (uint32_t i = n->from; i < n->to && r == 0; i++)
-                r = json_array_append_new(
-                        frames, frame_json(&w->d->evidence.scene->table, tree_frame(w->tree, n, i)));
-        for (size_t i = 0; i < MIN(count, (size_t) CHILDREN_MAX) && r == 0 && depth < DEPTH_MAX; i++)
-                r = json_array_append_new(list, node_json(w, &w->tree->nodes[children[i]], depth + 1));
-        if (r < 0) {
-                json_decref(set);
-                json_decref(frames);
+        if (tree_children(w->tree, n, &children, &count) < 0) {
                 json_decref(list);
-                return NULL;
+                list = NULL;
         }
+        for (uint32_t i = n->from; i < n->to; i++)
+                frames = json_list_add(frames, frame_json(&w->d->evidence.scene->table,
+                                                          tree_frame(w->tree, n, i)));
+        for (size_t i = 0; list && i < MIN(count, (size_t) CHILDREN_MAX) && depth < DEPTH_MAX; i++)
+                list = json_list_add(list, node_json(w, &w->tree->nodes[children[i]], depth + 1));
         return json_pack("{s:I, s:I, s:o, s:o, s:o}", "hosts", (json_int_t) hosts, "threads",
                          (json_int_t) threads, "set", set, "frames", frames, "children", list);
 }
@@ -272,18 +388,16 @@ static json_t *tree_json(const struct diagnosis *d, bool all, bool *in) {
 json_t *diagnosis_to_json(const struct diagnosis *d, bool all) {
         const struct evidence *e = &d->evidence;
         _cleanup_free_ bool *in = calloc(e->n_hosts + 1, sizeof(*in));
-        json_t *suspects = json_array(), *classes = json_array();
-        int r = in && suspects && classes ? 0 : -ENOMEM;
+        json_t *suspects, *classes;
 
-        for (size_t i = 0; i < d->n_suspects && r == 0; i++)
-                r = json_array_append_new(suspects, suspect_json(d, &d->suspects[i]));
-        for (size_t i = 0; i < MIN(e->n_classes, (size_t) CHILDREN_MAX) && r == 0; i++)
-                r = json_array_append_new(classes, class_json(d, i, in));
-        if (r < 0) {
-                json_decref(suspects);
-                json_decref(classes);
+        if (!in)
                 return NULL;
-        }
+        suspects = json_array();
+        classes = json_array();
+        for (size_t i = 0; i < d->n_suspects; i++)
+                suspects = json_list_add(suspects, suspect_json(d, &d->suspects[i]));
+        for (size_t i = 0; i < MIN(e->n_classes, (size_t) CHILDREN_MAX); i++)
+                classes = json_list_add(classes, class_json(d, i, in));
         return json_pack("{s:i, s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "version", 1, "outcome",
                          outcome_name(d->outcome), "summary", d->summary, "hosts", (json_int_t) e->n_hosts,
                          "silent", (json_int_t) e->n_silent, "ranks", (json_int_t) e->n_ranks, "waiting",

@@ -122,9 +122,7 @@ struct role_key {
 static int compare_role_keys(const void *x, const void *y) {
         const struct role_key *a = x, *b = y;
 
-        if (a->command != b->command)
-                return a->command < b->command ? -1 : 1;
-        return a->pid < b->pid ? -1 : a->pid > b->pid;
+        return COMPARE(a->command, b->command) ?: COMPARE(a->pid, b->pid);
 }
 
 /* Of one host: processes with one command are known by the order in which they were started. */

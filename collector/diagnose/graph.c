@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph.h"
 
+#include "grow.h"
 #include "weights.h"
 
 #define ROUNDS_MAX 64u
@@ -54,17 +55,7 @@ static double likeness_of(const struct wait_chain *c, enum alike alike) {
 
 /* Where i's edges begin in the debts. */
 static size_t first_edge(const struct debts *d, uint32_t i) {
-        size_t lo = 0, hi = d->n;
-
-        while (lo < hi) {
-                size_t mid = (lo + hi) / 2;
-
-                if (d->edges[mid].from < i)
-                        lo = mid + 1;
-                else
-                        hi = mid;
-        }
-        return lo;
+        return SORTED_PLACE(d->n, k, d->edges[k].from < i);
 }
 
 /* A thread that runs or sleeps a little may look for the others' data again and again. Where the sockets say

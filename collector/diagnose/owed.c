@@ -34,9 +34,7 @@ static bool is_between(const struct evidence *e, const struct peer_end *end, uin
 }
 
 static int compare_times(const void *x, const void *y) {
-        uint32_t a = *(const uint32_t *) x, b = *(const uint32_t *) y;
-
-        return a < b ? -1 : a > b;
+        return COMPARE(*(const uint32_t *) x, *(const uint32_t *) y);
 }
 
 /* When most fell silent: the median, of those who did not speak just now. */
@@ -186,9 +184,7 @@ static int add_edges(const struct evidence *e, struct debts *d) {
 static int compare_edges(const void *x, const void *y) {
         const struct debt_edge *a = x, *b = y;
 
-        if (a->from != b->from)
-                return a->from < b->from ? -1 : 1;
-        return a->to < b->to ? -1 : a->to > b->to;
+        return COMPARE(a->from, b->from) ?: COMPARE(a->to, b->to);
 }
 
 /* Several connections of a pair are one edge: they say the same, and the surest counts. */

@@ -31,17 +31,14 @@ void paths_clear(struct paths *p) {
 }
 
 static int compare_texts(struct text a, struct text b) {
-        int r = memcmp(a.s, b.s, MIN(a.len, b.len));
-
-        return r != 0 ? r : a.len < b.len ? -1 : a.len > b.len;
+        return memcmp(a.s, b.s, MIN(a.len, b.len)) ?: COMPARE(a.len, b.len);
 }
 
 /* By their two addresses, whichever of them is the local one. */
 static int compare_pairs(const void *x, const void *y) {
         const struct pair *a = x, *b = y;
-        int r = compare_texts(a->local, b->local);
 
-        return r != 0 ? r : compare_texts(a->peer, b->peer);
+        return compare_texts(a->local, b->local) ?: compare_texts(a->peer, b->peer);
 }
 
 /* --- What is found --------------------------------------------------------------------------------- */
@@ -162,21 +159,14 @@ static void find_owner(const struct evidence *e, struct path_end *end) {
         }
 }
 
+static struct text text_of_end(const struct path_end *end) {
+        return (struct text) { end->address, end->len };
+}
+
 static struct path_end *find_end(struct paths *p, struct text address) {
-        size_t lo = 0, hi = p->n;
+        size_t at = SORTED_PLACE(p->n, i, compare_texts(text_of_end(&p->ends[i]), address) < 0);
 
-        while (lo < hi) {
-                size_t mid = (lo + hi) / 2;
-                int r = compare_texts(address, (struct text) { p->ends[mid].address, p->ends[mid].len });
-
-                if (r == 0)
-                        return &p->ends[mid];
-                if (r < 0)
-                        hi = mid;
-                else
-                        lo = mid + 1;
-        }
-        return NULL;
+        return at < p->n && compare_texts(text_of_end(&p->ends[at]), address) == 0 ? &p->ends[at] : NULL;
 }
 
 static bool same_end(const struct pairs *p, size_t i) {

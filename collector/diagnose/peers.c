@@ -83,23 +83,14 @@ struct match_key {
         bool swapped; /* a is the end's remote */
 };
 
-static int compare_numbers(uint64_t a, uint64_t b) {
-        return a < b ? -1 : a > b;
-}
-
 static int compare_keys(const struct match_key *a, const struct match_key *b) {
-        int r = compare_numbers(a->a, b->a);
-
-        if (r == 0)
-                r = compare_numbers(a->b, b->b);
-        return r == 0 ? compare_numbers(a->place, b->place) : r;
+        return COMPARE(a->a, b->a) ?: COMPARE(a->b, b->b) ?: COMPARE(a->place, b->place);
 }
 
 static int compare_whole(const void *x, const void *y) {
         const struct match_key *a = x, *b = y;
-        int r = compare_keys(a, b);
 
-        return r == 0 ? compare_numbers(a->end, b->end) : r;
+        return compare_keys(a, b) ?: COMPARE(a->end, b->end);
 }
 
 static struct match_key key_of(uint64_t own, uint64_t other, uint64_t place, uint32_t end) {
@@ -152,9 +143,8 @@ struct named_host {
 
 static int compare_names(const void *x, const void *y) {
         const struct named_host *a = x, *b = y;
-        int r = strcmp(a->address, b->address);
 
-        return r == 0 ? compare_numbers(a->host, b->host) : r;
+        return strcmp(a->address, b->address) ?: COMPARE(a->host, b->host);
 }
 
 /* Their addresses, sorted. *ret: the caller's to free. */
@@ -195,17 +185,9 @@ static void address_alone(const char *text, char ret[static 64]) {
 
 static uint32_t host_by_address(const struct named_host *list, size_t n, const char *text) {
         const struct named_host key = { text, 0 };
-        size_t lo = 0, hi = n;
+        size_t at = SORTED_PLACE(n, i, compare_names(&list[i], &key) < 0);
 
-        while (lo < hi) {
-                size_t mid = (lo + hi) / 2;
-
-                if (compare_names(&list[mid], &key) < 0)
-                        lo = mid + 1;
-                else
-                        hi = mid;
-        }
-        return lo < n && streq(list[lo].address, text) ? list[lo].host : PEER_NONE;
+        return at < n && streq(list[at].address, text) ? list[at].host : PEER_NONE;
 }
 
 static int find_hosts(struct peers *p, const struct seen_hosts *all) {

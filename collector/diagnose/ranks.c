@@ -50,10 +50,6 @@ size_t active_ranks(const struct evidence *e) {
 
 /* --- Classes --------------------------------------------------------------------------------------- */
 
-static int compare_numbers(uint64_t a, uint64_t b) {
-        return a < b ? -1 : a > b;
-}
-
 struct key {
         const struct evidence *e;
         uint32_t rank;
@@ -72,34 +68,29 @@ static uint32_t line_of(const struct stack_table *t, uint8_t kind, uint32_t fram
 
 static int compare_places(const struct stack_table *t, const struct rank *a, const struct rank *b) {
         const struct stack_frame *f = frame_of(t, a->place.frame), *g = frame_of(t, b->place.frame);
-        int r = compare_numbers(a->place.kind, b->place.kind);
+        int r = COMPARE(a->place.kind, b->place.kind) ?: strcmp(a->place.what, b->place.what) ?:
+                                                         strcmp(a->place.word, b->place.word);
 
-        if (r == 0)
-                r = strcmp(a->place.what, b->place.what);
-        if (r == 0)
-                r = strcmp(a->place.word, b->place.word);
         if (r == 0 && f->file != g->file)
                 r = strcmp(stack_table_text(t, f->file), stack_table_text(t, g->file));
         if (r == 0 && f->function != g->function)
                 r = strcmp(stack_table_text(t, f->function), stack_table_text(t, g->function));
-        if (r == 0)
-                r = compare_numbers(line_of(t, a->place.kind, a->place.frame, a->moved),
-                                    line_of(t, b->place.kind, b->place.frame, b->moved));
-        return r;
+        return r ?: COMPARE(line_of(t, a->place.kind, a->place.frame, a->moved),
+                            line_of(t, b->place.kind, b->place.frame, b->moved));
 }
 
 static int compare_keys(const void *x, const void *y) {
         const struct key *a = x, *b = y;
-        int r = compare_places(&a->e->scene->table, &a->e->ranks[a->rank], &b->e->ranks[b->rank]);
 
-        return r == 0 ? compare_numbers(a->rank, b->rank) : r;
+        return compare_places(&a->e->scene->table, &a->e->ranks[a->rank], &b->e->ranks[b->rank]) ?:
+               COMPARE(a->rank, b->rank);
 }
 
 /* Greatest first; between equals the order of the places, which the first rank of each has. */
 static int compare_classes(const void *x, const void *y) {
         const struct rank_class *a = x, *b = y;
 
-        return a->n != b->n ? compare_numbers(b->n, a->n) : compare_numbers(a->example, b->example);
+        return COMPARE(b->n, a->n) ?: COMPARE(a->example, b->example);
 }
 
 static int add_class(struct evidence *e, uint32_t rank) {

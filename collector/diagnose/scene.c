@@ -62,22 +62,15 @@ static int natural_compare(const char *a, const char *b) {
 
 /* --- Hosts ----------------------------------------------------------------------------------------- */
 
-static int compare_numbers(uint64_t a, uint64_t b) {
-        return a < b ? -1 : a > b;
-}
-
 /* Who it is; equal names differ by their bytes at least ("h1", "h01"). A worker's number says who it is,
  * whatever its name. */
 static int compare_identity(const struct host_capture *a, const struct host_capture *b) {
-        int r = natural_compare(a->slice, b->slice);
+        int r = natural_compare(a->slice, b->slice) ?: strcmp(a->slice, b->slice) ?:
+                                                        COMPARE(a->worker, b->worker);
 
-        if (r == 0)
-                r = strcmp(a->slice, b->slice);
-        if (r == 0)
-                r = compare_numbers(a->worker, b->worker);
-        if (r == 0 && a->worker == CAPTURE_WORKER_NONE)
-                r = natural_compare(a->host, b->host);
-        return r == 0 && a->worker == CAPTURE_WORKER_NONE ? strcmp(a->host, b->host) : r;
+        if (r != 0 || a->worker != CAPTURE_WORKER_NONE)
+                return r;
+        return natural_compare(a->host, b->host) ?: strcmp(a->host, b->host);
 }
 
 /* Of two captures of one host and one round, the later one counts; what decides between equals is any order
@@ -85,17 +78,10 @@ static int compare_identity(const struct host_capture *a, const struct host_capt
 static int compare_captures(const void *x, const void *y) {
         const struct host_capture *a = *(const struct host_capture *const *) x,
                                   *b = *(const struct host_capture *const *) y;
-        int r = compare_identity(a, b);
+        int r = compare_identity(a, b) ?: COMPARE(a->round, b->round) ?: COMPARE(a->taken, b->taken);
 
-        if (r == 0)
-                r = compare_numbers(a->round, b->round);
-        if (r == 0)
-                r = compare_numbers(a->taken, b->taken);
-        if (r == 0)
-                r = strcmp(a->host, b->host);
-        if (r == 0)
-                r = compare_numbers(a->n_processes, b->n_processes);
-        return r == 0 ? compare_numbers(a->n_threads, b->n_threads) : r;
+        return r ?: strcmp(a->host, b->host) ?: COMPARE(a->n_processes, b->n_processes) ?:
+                                                COMPARE(a->n_threads, b->n_threads);
 }
 
 static int add_host(struct seen_hosts *h, const char *slice, uint32_t worker) {

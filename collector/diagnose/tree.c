@@ -51,8 +51,8 @@ static int compare_stacks(const void *x, const void *y) {
 
         for (uint32_t i = 0; i < a->n && i < b->n; i++)
                 if (a->frames[i] != b->frames[i])
-                        return a->frames[i] < b->frames[i] ? -1 : 1;
-        return a->n < b->n ? -1 : a->n > b->n;
+                        return COMPARE(a->frames[i], b->frames[i]);
+        return COMPARE(a->n, b->n);
 }
 
 /* The stacks that somebody has, in the order of their frames; at[] says how many threads have each. */
@@ -212,18 +212,12 @@ static int compare_children(const void *x, const void *y) {
         const struct stack_table *table = &a->t->evidence->scene->table;
         const struct tree_node *m = &a->t->nodes[a->node], *n = &b->t->nodes[b->node];
         const struct stack_frame *f = tree_frame(a->t, m, m->from), *g = tree_frame(b->t, n, n->from);
-        int r;
 
-        if (a->hosts != b->hosts)
-                return a->hosts > b->hosts ? -1 : 1;
-        if (a->threads != b->threads)
-                return a->threads > b->threads ? -1 : 1;
-        r = strcmp(stack_table_text(table, f->file), stack_table_text(table, g->file));
-        if (r == 0)
-                r = strcmp(stack_table_text(table, f->function), stack_table_text(table, g->function));
-        if (r == 0)
-                r = (f->line > g->line) - (f->line < g->line);
-        return r != 0 ? r : (f->kind > g->kind) - (f->kind < g->kind);
+        return COMPARE(b->hosts, a->hosts) ?:
+               COMPARE(b->threads, a->threads) ?:
+               strcmp(stack_table_text(table, f->file), stack_table_text(table, g->file)) ?:
+               strcmp(stack_table_text(table, f->function), stack_table_text(table, g->function)) ?:
+               COMPARE(f->line, g->line) ?: COMPARE(f->kind, g->kind);
 }
 
 int tree_children(const struct tree *t, const struct tree_node *n, uint32_t **ret, size_t *ret_n) {

@@ -134,14 +134,6 @@ struct page *page_free(struct page *p) {
         return NULL;
 }
 
-size_t page_packed_size(const struct page *p) {
-        size_t n = 0;
-
-        for (size_t i = 0; i < p->n; i++)
-                n += p->files[i].packed.len > 0 ? p->files[i].packed.len : p->files[i].plain.len;
-        return n;
-}
-
 /* --- Sending ------------------------------------------------------------------------------------------- */
 
 static void keep_body(void *body) {

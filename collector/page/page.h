@@ -28,5 +28,3 @@ DEFINE_CLEANUP(struct page *, page_free)
  * outlives the reply. */
 bool page_reply(const struct page *p, const char *name, const struct http_request *q,
                 struct http_reply *reply);
-/* Bytes of all files as they are sent packed. */
-size_t page_packed_size(const struct page *p);

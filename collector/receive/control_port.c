@@ -104,8 +104,10 @@ void episode_port_record(struct episodes *e, const struct gang *g, const char *k
         }
 }
 
-bool episode_port_wants(struct episodes *e, const struct gang *g, const char *slice, const char *episode,
-                        int64_t *ret_generation) {
+/* Whether captures of this episode are wanted of this slice; one that the registry has and the episodes do
+ * not know yet begins. ret_generation: as of episodes_wants(). */
+static bool is_asked_for(struct episodes *e, const struct gang *g, const char *slice, const char *episode,
+                         int64_t *ret_generation) {
         const json_t *request = record_of(g, "capture/", slice);
         const char *id = json_string_value(json_object_get(request, "episode"));
         char key[GANG_KEY_MAX];
@@ -142,7 +144,7 @@ static bool is_wanted(struct episodes *e, const struct registry *r, const struct
         (void) snprintf(why, SPEAKER_WHY_MAX, "there is no such episode here");
         if (!w->episode[0])
                 return taken + OWN_MAX_AGE > now && taken < now + OWN_MAX_AGE;
-        if (!episode_port_wants(e, registry_gang(r), w->slice, w->episode, &generation))
+        if (!is_asked_for(e, registry_gang(r), w->slice, w->episode, &generation))
                 return false;
         if (w->generation <= 0 || generation <= 0 || w->generation == generation)
                 return true;
@@ -221,21 +223,14 @@ int capture_port_store(struct store *s, const struct capture_words *w, const voi
 
 static int report_straggler(struct store *s, const struct pace_verdict *v, usec_t now) {
         const enum event_id id = v->over ? EVENT_STRAGGLER_OVER : EVENT_STRAGGLER;
-        int r = store_begin(s);
 
         (void) log_full(severity_priority(event_def(id)->severity), 0, "%s", v->sentence);
-        if (r >= 0)
-                r = store_own_event(s,
-                                    EVENT_LIKE(STRAGGLER, id, event_def(id)->severity, .run = v->run,
-                                               .host = v->name, .slice = v->slice, .worker = v->worker,
-                                               .hosts = (int64_t) v->hosts, .sentence = v->sentence,
-                                               .windows = v->windows),
-                                    v->name, v->slice, v->worker, now);
-        if (r >= 0)
-                r = store_commit(s);
-        if (r < 0)
-                store_rollback(s);
-        return r < 0 ? r : 1;
+        return store_event_alone(s,
+                                 EVENT_LIKE(STRAGGLER, id, event_def(id)->severity, .run = v->run,
+                                            .host = v->name, .slice = v->slice, .worker = v->worker,
+                                            .hosts = (int64_t) v->hosts, .sentence = v->sentence,
+                                            .windows = v->windows),
+                                 v->name, v->slice, v->worker, now);
 }
 
 /* Any number that is the host's own. */
@@ -253,11 +248,10 @@ static double seconds_of(const json_t *v, const char *key) {
 static int take_figures(struct pace *p, struct store *s, const struct pace_source *who, const json_t *v,
                         usec_t now) {
         json_int_t at = json_integer_value(json_object_get(v, "at"));
-        const json_t *step = json_object_get(v, "step");
         const struct pace_figures f = {
                 .run = json_string_value(json_object_get(v, "run")),
                 .at = MIN((usec_t) MAX(at, (json_int_t) 0), now), /* a clock that is ahead holds nobody up */
-                .step = json_is_integer(step) ? json_integer_value(step) : -1,
+                .step = json_known_of(v, "step"),
                 .user = seconds_of(v, "user"),
                 .system = seconds_of(v, "system"),
                 .waited = seconds_of(v, "waited"),
@@ -310,24 +304,17 @@ int first_word_port_figures(struct first_words *w, const struct pace_source *who
 
 static int report_first_word(struct store *s, const struct first_word *w, usec_t now) {
         static const char *const says[] = { "nobody", "likely", "clear" };
-        int r = store_begin(s);
 
         log_notice("run %s: %s", w->run, w->text);
-        if (r >= 0)
-                r = store_own_event(s,
-                                    EVENT_OF(FIRST_WORD, .run = w->run,
-                                             .generation = (int64_t) w->generation, .says = says[w->says],
-                                             .slice = w->slice, .host = w->host, .worker = w->worker,
-                                             .hosts = (int64_t) w->hosts, .said = (int64_t) w->said,
-                                             .silent_msec = (int64_t) ((w->at - MIN(w->at, w->since)) /
-                                                                       USEC_PER_MSEC),
-                                             .text = w->text),
-                                    w->host, w->slice, w->worker, now);
-        if (r >= 0)
-                r = store_commit(s);
-        if (r < 0)
-                store_rollback(s);
-        return r < 0 ? r : 1;
+        return store_event_alone(s,
+                                 EVENT_OF(FIRST_WORD, .run = w->run, .generation = (int64_t) w->generation,
+                                          .says = says[w->says], .slice = w->slice, .host = w->host,
+                                          .worker = w->worker, .hosts = (int64_t) w->hosts,
+                                          .said = (int64_t) w->said,
+                                          .silent_msec = (int64_t) ((w->at - MIN(w->at, w->since)) /
+                                                                    USEC_PER_MSEC),
+                                          .text = w->text),
+                                 w->host, w->slice, w->worker, now);
 }
 
 int first_word_port_judge(struct first_words *w, struct store *s, const struct gang *g, usec_t now) {

@@ -50,10 +50,6 @@ void capture_port_reply(struct http_reply *reply, unsigned status, const char *w
 
 /* A record was published: the episodes receive those of capture/, run/ and episode/. */
 void episode_port_record(struct episodes *e, const struct gang *g, const char *key, const json_t *value);
-/* Whether captures of this episode are wanted of this slice; one that the registry has and the episodes do
- * not know yet begins. ret_generation: as of episodes_wants(). */
-bool episode_port_wants(struct episodes *e, const struct gang *g, const char *slice, const char *episode,
-                        int64_t *ret_generation);
 
 /*
  * The figures of syncs (docs/registry.md), given to pace.h; the host that it names becomes the event

@@ -4,6 +4,7 @@
 #include "group.h"
 #include "gzip.h"
 #include "log.h"
+#include "loop_timer.h"
 
 #define TIMER_ACCURACY USEC_PER_MSEC
 
@@ -212,13 +213,6 @@ static struct group_item *take_items(struct group *g) {
         return items;
 }
 
-static int schedule_commit(struct group *g, usec_t delay) {
-        int r;
-
-        r = sd_event_source_set_time_relative(g->timer, delay);
-        return r < 0 ? r : sd_event_source_set_enabled(g->timer, SD_EVENT_ONESHOT);
-}
-
 static int on_timer(sd_event_source *source, uint64_t at, void *userdata) {
         struct group *g = userdata;
         struct group_item *items = take_items(g);
@@ -239,7 +233,7 @@ static int on_timer(sd_event_source *source, uint64_t at, void *userdata) {
         }
         answer_all(g, items, r == 0);
         if (g->first) {
-                r = schedule_commit(g, 0);
+                r = loop_timer_in(g->timer, 0);
                 if (r < 0)
                         (void) log_warning_errno(r, "group: timer: %m");
         }
@@ -263,11 +257,7 @@ int group_new(const struct damage *d, struct speakers *speakers, const struct cl
                              .captures = captures,
                              .userdata = userdata };
         g->last = &g->first;
-        r = sd_event_add_time_relative(d->event, &g->timer, CLOCK_MONOTONIC, 0, TIMER_ACCURACY, on_timer, g);
-        if (r >= 0)
-                r = sd_event_source_set_description(g->timer, "group");
-        if (r >= 0)
-                r = sd_event_source_set_enabled(g->timer, SD_EVENT_OFF);
+        r = loop_timer_new(d->event, CLOCK_MONOTONIC, TIMER_ACCURACY, "group", on_timer, g, &g->timer);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(g);
@@ -294,9 +284,9 @@ int group_add(struct group *g, const struct group_item *item) {
         *i = *item;
         i->next = NULL;
         if (g->n == 0)
-                r = schedule_commit(g, GROUP_DELAY);
+                r = loop_timer_in(g->timer, GROUP_DELAY);
         else if (g->n + 1 >= GROUP_REQUESTS || g->bytes + i->len >= GROUP_BYTES)
-                r = schedule_commit(g, 0);
+                r = loop_timer_in(g->timer, 0);
         if (r < 0) {
                 free(i);
                 return r;

@@ -30,18 +30,11 @@ int speaker_refused(struct speakers *s, const char *caller, const char *address,
                     const char *why, bool alone) {
         const struct event *e =
                 EVENT_OF(AGENT_REFUSED, .caller = caller, .address = address, .call = call, .why = why);
-        int r = 0;
+        usec_t now = clock_real(s->clock);
 
         s->counters->not_proved++;
         if (!is_news(s, caller))
                 return 0;
-        if (alone)
-                r = store_begin(s->store);
-        if (r >= 0)
-                r = store_own_event(s->store, e, "", "", -1, clock_real(s->clock));
-        if (r >= 0 && alone)
-                r = store_commit(s->store);
-        if (r < 0 && alone)
-                store_rollback(s->store);
-        return r;
+        return alone ? store_event_alone(s->store, e, "", "", -1, now)
+                     : store_own_event(s->store, e, "", "", -1, now);
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the collector did since it started; /metrics publishes it. */
+/*
+ * What the collector did since it started; /metrics publishes it. A header alone, for those who count (the
+ * receiver, its answers, damage) and the API that shows it know nothing else of each other.
+ */
 #include <assert.h>
 
 #include "base.h"

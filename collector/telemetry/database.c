@@ -3,6 +3,7 @@
 
 #include "journal.h"
 #include "log.h"
+#include "loop_timer.h"
 
 /* --- Damage ---------------------------------------------------------------------------------------- */
 
@@ -95,9 +96,7 @@ static int on_timer(sd_event_source *source, uint64_t at, void *userdata) {
                             store_error(r->damage->store));
         r->failing = e < 0;
         damage_handle(r->damage, e);
-        e = sd_event_source_set_time_relative(source, pause_between(r));
-        if (e >= 0)
-                e = sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+        e = loop_timer_in(source, pause_between(r));
         if (e < 0)
                 (void) log_warning_errno(e, "retention: timer: %m");
         return 0;

@@ -4,8 +4,9 @@
 #include <strings.h>
 
 #include "events.h"
+#include "json_text.h"
 #include "otlp.pb-c.h"
-#include "value.h"
+#include "utf8.h"
 
 #define AGENT_SERVICE "tpu-hostd"
 /* D-Bus's copy goes, too: where it is a file, systemd would take the same id from it. */
@@ -154,12 +155,6 @@ static const char *event_reasons(const struct ingest_event *e) {
         return text ? text : e->body;
 }
 
-static int64_t number_of(const json_t *attributes, const char *key) {
-        const json_t *v = json_object_get(attributes, key);
-
-        return json_is_integer(v) && json_integer_value(v) >= 0 ? json_integer_value(v) : -1;
-}
-
 /* 0: it is none, or not one that has all it needs: an event as any other. */
 static int take_line(struct rows *p, const struct ingest_event *i, usec_t when) {
         json_t *a = json_loads(i->attributes, 0, NULL);
@@ -168,10 +163,10 @@ static int take_line(struct rows *p, const struct ingest_event *i, usec_t when) 
                 .invocation = json_string_value(json_object_get(a, "tpu.run.invocation")),
                 .slice = json_string_value(json_object_get(a, "tpu.slice.name")),
                 .text = json_string_value(i->content),
-                .number = number_of(a, "tpu.run.line"),
-                .generation = number_of(a, "tpu.run.generation"),
-                .worker_id = number_of(a, "tpu.worker.id"),
-                .priority = (unsigned) MIN(MAX(number_of(a, "tpu.run.priority"), INT64_C(0)), INT64_C(7)),
+                .number = json_known_of(a, "tpu.run.line"),
+                .generation = json_known_of(a, "tpu.run.generation"),
+                .worker_id = json_known_of(a, "tpu.worker.id"),
+                .priority = (unsigned) MIN(json_number_of(a, "tpu.run.priority"), UINT64_C(7)),
                 .time = when,
         };
         bool is_line = l.run && strlen(l.run) < 64 && l.invocation && strlen(l.invocation) < 64 && l.text &&
@@ -308,7 +303,7 @@ void otlp_reply_error(struct http_reply *reply, unsigned status, const char *tex
         Otlp__Status m = OTLP__STATUS__INIT;
         char message[MESSAGE_MAX];
 
-        text_name(message, sizeof(message), text);
+        utf8_copy_line(message, sizeof(message), text);
         m.code = code_of(status);
         m.message = message;
         reply->status = status;
@@ -322,7 +317,7 @@ void otlp_reply_stored(struct http_reply *reply, const struct ingest_result *res
         char why[INGEST_WHY_MAX];
 
         reply->status = 200;
-        text_name(why, sizeof(why), result->why);
+        utf8_copy_line(why, sizeof(why), result->why);
         if (result->rejected > 0) {
                 partial.rejected = (int64_t) result->rejected;
                 partial.error_message = why;

@@ -295,10 +295,10 @@ class Prometheus(Case):
 class Loopback(Case):
     """MetricsListen=: /metrics for this host alone, of a bounded number of connections."""
 
-    def fetch(self, port, path, method="GET"):
+    def fetch(self, port, path, method="GET", **headers):
         c = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         try:
-            c.request(method, path)
+            c.request(method, path, headers=headers)
             r = c.getresponse()
             return r.status, r.read().decode()
         finally:
@@ -326,6 +326,18 @@ class Loopback(Case):
         found, = [c for c in h.get("/v1/checks")["checks"] if c["check"] == "api.listen"]
         self.assertEqual((found["subject"], found["found"], found["verdict"]),
                          ("metrics", f"127.0.0.1:{port}", "OK"))
+
+    def test_a_name_that_was_bound_to_our_address(self):
+        """A browser on this host shows a page of evil.example, and that name now leads to 127.0.0.1."""
+        port = free_port()
+        self.hostd(self.with_api(f"MetricsListen=127.0.0.1:{port}"))
+        for host in (f"evil.example:{port}", f"127.0.0.1.evil.example:{port}", "localhost.evil.example",
+                     "[evil.example]", ""):
+            code, text = self.fetch(port, "/metrics", Host=host)
+            self.assertEqual((host, code, json.loads(text)["remedy"]),
+                             (host, 403, "call it by its address, or as localhost"))
+        for host in (f"127.0.0.1:{port}", f"localhost:{port}", "localhost", "[::1]"):
+            self.assertEqual((host, self.fetch(port, "/metrics", Host=host)[0]), (host, 200))
 
     def test_connections_are_bounded(self):
         port = free_port()

@@ -7,6 +7,7 @@
 
 #include "clock.h"
 #include "fnv.h"
+#include "grow.h"
 #include "texts.h"
 #include "io.h"
 #include "finding.h"
@@ -312,7 +313,26 @@ static void test_placeholders(void) {
         ASSERT_STREQ(small, "a 01234");
 }
 
-TEST_MAIN(test_placeholders, host_open_while_others_rename, test_clock, test_mountinfo, test_hex_and_hash,
-          test_host_read, test_host_stays_inside, test_host_list, test_host_fifo, test_verdicts,
-          test_finding_is_cut_visibly,
-          test_report, test_durable, test_options, test_options_that_show)
+/* Numbers come in any order, and each has its place: no two of the same. */
+static void test_sorted(void) {
+        static const int come[] = { 5, 1, 9, 5, 0, 9, 4, 1, 7 }, want[] = { 0, 1, 4, 5, 7, 9 };
+        int *list = NULL;
+        size_t n = 0, size = 0;
+
+        for (size_t k = 0; k < ELEMENTSOF(come); k++) {
+                size_t at = SORTED_PLACE(n, i, list[i] < come[k]);
+
+                if (at < n && list[at] == come[k])
+                        continue;
+                ASSERT_OK(grow_at(&list, &size, &n, at, sizeof(*list)));
+                list[at] = come[k];
+        }
+        ASSERT_EQ(n, ELEMENTSOF(want));
+        ASSERT_EQ(memcmp(list, want, sizeof(want)), 0);
+        free(list);
+}
+
+TEST_MAIN(test_placeholders, test_sorted, host_open_while_others_rename, test_clock, test_mountinfo,
+          test_hex_and_hash, test_host_read, test_host_stays_inside, test_host_list, test_host_fifo,
+          test_verdicts, test_finding_is_cut_visibly, test_report, test_durable, test_options,
+          test_options_that_show)

@@ -3,7 +3,7 @@
  * its sockets; why; and figures through pace, with a transient that is reported and closed. */
 #include "flow-case.h"
 #include "flow_debts.h"
-#include "own_part.h"
+#include "straggler.h"
 #include "pace.h"
 #include "training.h"
 

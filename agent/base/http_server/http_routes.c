@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http_routes.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
 
 #include "utf8.h"
@@ -34,6 +35,22 @@ static bool path_matches(const char *pattern, const char *path, struct routed *r
 
 bool http_reads(const struct http_request *q) {
         return streq(q->method, "GET") || streq(q->method, "HEAD");
+}
+
+/* "10.0.0.7:9471", "[::1]:9471" or "localhost:9471", the port may be missing. */
+bool http_is_called_by_address(const struct http_request *q) {
+        const char *host = http_header(q, "Host") ?: "";
+        bool brackets = *host == '[';
+        const char *begin = host + brackets;
+        size_t n = strcspn(begin, brackets ? "]" : ":");
+        struct in6_addr address; /* has room for either */
+        char text[INET6_ADDRSTRLEN];
+
+        if (n >= sizeof(text))
+                return false;
+        memcpy(text, begin, n);
+        text[n] = '\0';
+        return streq(text, "localhost") || inet_pton(brackets ? AF_INET6 : AF_INET, text, &address) == 1;
 }
 
 static bool method_matches(const char *of_route, const struct http_request *q) {

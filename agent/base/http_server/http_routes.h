@@ -47,6 +47,9 @@ void routes_refuse(const struct http_route_table *t, const struct http_request *
 bool routes_check_arguments(const struct http_request *q, struct routed *routed, struct http_reply *reply);
 
 bool http_reads(const struct http_request *q); /* GET or HEAD */
+/* Its header Host is an address or localhost. A page of another site whose name was bound to our address has
+ * that name there. */
+bool http_is_called_by_address(const struct http_request *q);
 /* What stands in the path for the first, second … name in capitals. */
 const char *route_part(const struct http_request *q, size_t i);
 /* Arguments of the route's own table. NULL or not_given: it was not given. */

@@ -119,7 +119,10 @@ int api_serve(struct api_state *p, int fd, const struct api_security *tls, struc
 
 /* Who calls there is nobody in particular: it reads the numbers, which every user of this host may. */
 static void on_scrape(const struct http_request *r, struct http_reply *ret, void *userdata) {
-        if (streq(r->path, "/metrics"))
+        if (!http_is_called_by_address(r))
+                (void) answer_error(ret, 403, "call it by its address, or as localhost",
+                                    "a page of another site could have sent this call");
+        else if (streq(r->path, "/metrics"))
                 on_request(r, ret, userdata);
         else
                 (void) answer_error(ret, 404, "/metrics; the other calls are on the API's socket",

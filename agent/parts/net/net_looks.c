@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long this host's own part of a step takes (collector/control/pace, own_part.h): bursts of looks at the
- * sockets, over some steps. In each look the host either has all that it needs and owes all, or not. All
+ * How long this host's own part of a step takes (collector/control/pace, straggler.h): bursts of looks at
+ * the sockets, over some steps. In each look the host either has all that it needs and owes all, or not. All
  * hosts of a run begin at the same time: by the clock, and when steps have become slower or well again,
  * which each of them sees. A burst that costs too much ends early.
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "said_debts.h"
 
+#include "grow.h"
 #include "json_text.h"
 
 #define PEERS_MAX 64u /* of one host: as many as it says */
@@ -75,30 +76,18 @@ static struct run_said *get_run(struct first_words *w, const char *name, usec_t 
 
 static struct speaker *get_speaker(struct run_said *r, const struct first_word_source *who) {
         size_t at = speaker_place(r, who);
-        struct speaker *s;
+        _cleanup_free_ struct speaker *s = NULL;
 
         if (at < r->n && speaker_is(r->speakers[at], who))
                 return r->speakers[at];
         if (r->n == DEBTS_HOSTS_MAX)
                 return NULL;
-        if (r->n == r->size) {
-                size_t size = MAX(r->size * 2, (size_t) 8);
-                struct speaker **grown = reallocarray(r->speakers, size, sizeof(struct speaker *));
-
-                if (!grown)
-                        return NULL;
-                r->speakers = grown;
-                r->size = size;
-        }
         s = calloc(1, sizeof(*s));
-        if (!s)
+        if (!s || grow_at(&r->speakers, &r->size, &r->n, at, sizeof(struct speaker *)) < 0)
                 return NULL;
         (void) snprintf(s->host, sizeof(s->host), "%s", who->host);
         (void) snprintf(s->slice, sizeof(s->slice), "%s", who->slice ? who->slice : "");
-        memmove(r->speakers + at + 1, r->speakers + at, (r->n - at) * sizeof(struct speaker *));
-        r->speakers[at] = s;
-        r->n++;
-        return s;
+        return r->speakers[at] = TAKE_PTR(s);
 }
 
 /* --- What a host says
@@ -106,9 +95,7 @@ static struct speaker *get_speaker(struct run_said *r, const struct first_word_s
  */
 
 static int64_t msec_of(const json_t *v, const char *key) {
-        const json_t *n = json_object_get(v, key);
-
-        return json_is_integer(n) && json_integer_value(n) >= 0 ? MIN(json_integer_value(n), INT32_MAX) : -1;
+        return MIN(json_known_of(v, key), INT32_MAX);
 }
 
 static bool parse_debt(const json_t *v, struct said_debt *ret) {

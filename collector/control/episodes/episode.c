@@ -39,16 +39,13 @@ static void make_room(struct episode **at, const struct episode *looking) {
         }
 }
 
-struct episode *episode_add(struct episode **first, const char *id, const struct episode *looking,
-                            usec_t now) {
+struct episode *episode_add(struct episode **first, const char *id, const struct episode *looking) {
         struct episode *x = calloc(1, sizeof(*x));
 
         if (!x)
                 return NULL;
         make_room(first, looking);
-        *x = (struct episode){
-                .next = *first, .due = USEC_INFINITY, .rounds = 2, .generation = -1, .made = now
-        };
+        *x = (struct episode){ .next = *first, .due = USEC_INFINITY, .rounds = 2, .generation = -1 };
         (void) snprintf(x->id, sizeof(x->id), "%s", id);
         *first = x;
         return x;
@@ -66,7 +63,7 @@ void episode_list_clear(struct episode **first) {
 /* --- The verdict ----------------------------------------------------------------------------------- */
 
 int verdict_read(const json_t *report, struct verdict_text *ret) {
-        const json_t *first = json_array_get(json_object_get(report, "suspects"), 0), *worker;
+        const json_t *first = json_array_get(json_object_get(report, "suspects"), 0);
         struct verdict_text v = { .outcome = json_text_of(report, "outcome"),
                                   .summary = json_text_of(report, "summary"),
                                   .slice = "",
@@ -77,14 +74,12 @@ int verdict_read(const json_t *report, struct verdict_text *ret) {
         if (!*v.outcome)
                 return -EBADMSG;
         if (first && streq(v.outcome, "named")) {
-                worker = json_object_get(first, "worker");
                 v.slice = json_text_of(first, "slice");
                 v.host = json_text_of(first, "host");
                 v.sentence = json_text_of(first, "sentence");
-                v.worker = json_is_integer(worker) ? json_integer_value(worker) : -1;
+                v.worker = json_known_of(first, "worker");
                 v.moved = json_is_true(json_object_get(first, "moved"));
                 v.saves = json_is_true(json_object_get(first, "saves"));
-                v.score = json_number_value(json_object_get(first, "score"));
         }
         *ret = v;
         return 0;

@@ -23,7 +23,7 @@ struct episode {
         json_t *expected;     /* host -> true; NULL: whoever answers is one */
         json_t *pausing;      /* host -> true: its log had announced a pause; NULL: none */
         json_t *working;      /* likewise: its agent sees the run work there */
-        usec_t due, made;     /* boot clock; due USEC_INFINITY: nothing is to be done */
+        usec_t due;           /* boot clock; USEC_INFINITY: nothing is to be done */
         usec_t at, confirmed; /* real clock */
 };
 
@@ -44,8 +44,7 @@ struct episode *episode_find(struct episode *first, const char *id);
  * A new one in front: nothing due, two rounds, generation -1. Beyond EPISODES_OPEN_MAX the oldest goes, but
  * never `looking` (may be NULL). The list owns it. NULL: out of memory.
  */
-struct episode *episode_add(struct episode **first, const char *id, const struct episode *looking,
-                            usec_t now);
+struct episode *episode_add(struct episode **first, const char *id, const struct episode *looking);
 
 void episode_list_clear(struct episode **first);
 
@@ -55,7 +54,6 @@ struct verdict_text {
         const char *outcome, *summary;       /* of the report */
         const char *slice, *host, *sentence; /* of the first suspect that is named; "": nobody */
         int64_t worker;                      /* -1 */
-        double score;
         bool moved, saves; /* of that suspect: docs/diagnose.md */
 };
 /* -EBADMSG for what is no report. Texts are the report's. */

@@ -13,15 +13,11 @@ json_t *asked_hosts(const json_t *slices) {
                         const char *address =
                                 json_string_value(json_array_get(json_object_get(h, "address"), 0));
 
-                        if (list &&
-                            json_array_append_new(list, json_pack("{s:s, s:O?, s:O?, s:s}", "slice",
-                                                                  json_text_of(s, "slice"), "worker",
-                                                                  json_object_get(h, "worker"), "host",
-                                                                  json_object_get(h, "host"), "address",
-                                                                  address ? address : "")) < 0) {
-                                json_decref(list);
-                                return NULL;
-                        }
+                        list = json_list_add(list, json_pack("{s:s, s:O?, s:O?, s:s}", "slice",
+                                                             json_text_of(s, "slice"), "worker",
+                                                             json_object_get(h, "worker"), "host",
+                                                             json_object_get(h, "host"), "address",
+                                                             address ? address : ""));
                 }
         return list;
 }

@@ -9,6 +9,7 @@
 #include "episode_report.h"
 #include "json_text.h"
 #include "log.h"
+#include "loop_timer.h"
 
 #define SLICES_MAX    256
 #define BETWEEN_LOOKS (5 * USEC_PER_SEC)
@@ -34,13 +35,7 @@ static void arm_timer(struct episodes *e) {
 
         for (struct episode *x = e->first; x; x = x->next)
                 next = MIN(next, x->due);
-        if (next == USEC_INFINITY || e->looking) {
-                (void) sd_event_source_set_enabled(e->timer, SD_EVENT_OFF);
-                return;
-        }
-        r = sd_event_source_set_time(e->timer, next);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(e->timer, SD_EVENT_ONESHOT);
+        r = loop_timer_at(e->timer, e->looking ? USEC_INFINITY : next);
         if (r < 0)
                 (void) log_warning_errno(r, "episodes: timer: %m");
 }
@@ -65,7 +60,7 @@ static int end_write(struct episodes *e, int r, const char *what) {
 /* --- Which there are ------------------------------------------------------------------------------- */
 
 static struct episode *add_episode(struct episodes *e, const char *id) {
-        return episode_add(&e->first, id, e->looking, boot_now(e));
+        return episode_add(&e->first, id, e->looking);
 }
 
 /* All who were asked have answered all captures. */
@@ -88,17 +83,25 @@ static void schedule_diagnosis(struct episodes *e, struct episode *x) {
 
 /* --- Begun ----------------------------------------------------------------------------------------- */
 
-static int begin_stored(struct episodes *e, struct episode *x, const struct store_episode *s,
-                 const char *const *slices, size_t n) {
+static void begin_stored(struct episodes *e, struct episode *x, const char *by, const char *why,
+                         const char *expected, const char *const *slices, size_t n) {
+        const struct store_episode s = { .episode = x->id,
+                                         .run = x->run,
+                                         .generation = x->generation,
+                                         .at = x->at,
+                                         .suspected = x->suspected,
+                                         .by = by,
+                                         .why = why,
+                                         .hosts = x->hosts,
+                                         .expected = expected };
         int r = store_begin(e->o.store);
 
         if (r >= 0)
-                r = store_begin_episode(e->o.store, s, slices, n);
+                r = store_begin_episode(e->o.store, &s, slices, n);
         r = end_write(e, r, "a new episode");
         x->begun = r == 0;
         if (r == 0)
                 episode_records_keep(&e->records, x->id, x->slice);
-        return r;
 }
 
 void episodes_asked(struct episodes *e, const char *slice, const json_t *record, const json_t *slices) {
@@ -134,17 +137,7 @@ void episodes_asked(struct episodes *e, const char *slice, const json_t *record,
         x->hosts = x->expected ? json_object_size(x->expected) : json_number_of(record, "hosts");
         x->due = boot_now(e) + MIN(second, EPISODES_SECOND_MAX) + e->o.patience;
         json_decref(expected);
-        (void) begin_stored(e, x,
-                     &(struct store_episode){ .episode = id,
-                                              .run = x->run,
-                                              .generation = x->generation,
-                                              .at = at,
-                                              .suspected = x->suspected,
-                                              .by = json_text_of(record, "by"),
-                                              .why = json_text_of(record, "why"),
-                                              .hosts = x->hosts,
-                                              .expected = text },
-                     names, n);
+        begin_stored(e, x, json_text_of(record, "by"), json_text_of(record, "why"), text, names, n);
         arm_timer(e);
 }
 
@@ -239,16 +232,7 @@ static void begin_unbegun(struct episodes *e) {
                 const char *slice = x->slice;
 
                 if (!x->begun)
-                        (void) begin_stored(e, x,
-                                     &(struct store_episode){ .episode = x->id,
-                                                              .run = x->run,
-                                                              .generation = x->generation,
-                                                              .at = x->at,
-                                                              .suspected = x->suspected,
-                                                              .by = "its hosts",
-                                                              .why = "",
-                                                              .hosts = x->hosts },
-                                     &slice, 1);
+                        begin_stored(e, x, "its hosts", "", NULL, &slice, 1);
         }
 }
 
@@ -471,11 +455,7 @@ int episodes_new(const struct episodes_options *o, struct episodes **ret) {
         r = episode_records_init(&e->records, &e->o);
         if (r < 0)
                 return r;
-        r = sd_event_add_time(o->event, &e->timer, CLOCK_BOOTTIME, 0, USEC_PER_MSEC, on_timer, e);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(e->timer, SD_EVENT_OFF);
-        if (r >= 0)
-                r = sd_event_source_set_description(e->timer, "episodes");
+        r = loop_timer_new(o->event, CLOCK_BOOTTIME, USEC_PER_MSEC, "episodes", on_timer, e, &e->timer);
         if (r >= 0)
                 r = store_list_episodes(o->store, &open, on_known, e);
         if (r >= 0)

@@ -90,8 +90,8 @@ static void take_token(struct lane *l, const struct gateway_answer *a) {
         else if (a->error < 0 || !*token || strlen(token) + strlen(AUTHORIZATION) >= sizeof(c->token)) {
                 struct gateway_answer refused = { .error = a->error < 0 ? a->error : -EBADMSG };
 
-                (void) snprintf(refused.why, sizeof(refused.why), "the user %.40s: %.140s", c->o.user,
-                                *a->why ? a->why : "no token");
+                (void) snprintf(refused.why, sizeof(refused.why), "the user %.40s: %.140s",
+                                c->o.access->user, *a->why ? a->why : "no token");
                 end_call(l, &refused);
         } else {
                 (void) snprintf(c->token, sizeof(c->token), AUTHORIZATION "%s", token);
@@ -112,7 +112,7 @@ static void on_done(const struct exchange_answer *x, void *userdata) {
         gateway_parse(x->body ? x->body : "", x->len, x->status, &a);
         if (l->asks_token)
                 take_token(l, &a);
-        else if (a.about_token && *l->client->o.user && !l->asked_token) {
+        else if (a.about_token && *l->client->o.access->user && !l->asked_token) {
                 l->client->token[0] = '\0';
                 ask_member(l);
         } else if (a.error == -EAGAIN)
@@ -159,10 +159,10 @@ static int exchange_of(struct lane *l, bool watches, struct exchange **ret) {
         struct etcd_client *c = l->client;
         const struct exchange_options o = {
                 .url = c->members[l->member],
-                .ca = c->o.ca,
-                .certificate = c->o.certificate,
-                .key = c->o.key,
-                .crl = c->o.crl,
+                .ca = c->o.access->ca,
+                .certificate = c->o.access->certificate,
+                .key = c->o.access->key,
+                .crl = c->o.access->crl,
                 .answer_max = GATEWAY_ANSWER_MAX,
                 .user_agent = c->o.user_agent,
                 .name = "etcd",
@@ -183,18 +183,19 @@ static int exchange_of(struct lane *l, bool watches, struct exchange **ret) {
  * {"name":…,"password":…}; the file is small and local, and read each time, so that a new password is taken.
  */
 static char *make_credentials(const struct etcd_client *c) {
-        _cleanup_close_ int fd = open(c->o.password_file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        const char *file = c->o.access->password_file;
+        _cleanup_close_ int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
         char password[PASSWORD_MAX] = "", *text = NULL;
         ssize_t n = fd < 0 ? -errno : io_read_up_to(fd, password, sizeof(password) - 1);
         json_t *v;
 
         if (n < 0) {
-                (void) log_warning_errno((int) n, "etcd: EtcdPasswordFile=%s: %m", c->o.password_file);
+                (void) log_warning_errno((int) n, "etcd: EtcdPasswordFile=%s: %m", file);
                 return NULL;
         }
         password[n] = '\0';
         password[strcspn(password, "\r\n")] = '\0';
-        v = json_pack("{s:s, s:s}", "name", c->o.user, "password", password);
+        v = json_pack("{s:s, s:s}", "name", c->o.access->user, "password", password);
         explicit_bzero(password, sizeof(password));
         text = v ? json_dumps(v, JSON_COMPACT) : NULL;
         json_decref(v);
@@ -211,7 +212,7 @@ static int start_call(struct lane *l) {
                                       .timeout = MAX(MIN(l->try_for, left), TRY_LEAST) };
         int r;
 
-        l->asks_token = *c->o.user && !*c->token;
+        l->asks_token = *c->o.access->user && !*c->token;
         if (l->asks_token) {
                 who = make_credentials(c);
                 if (!who)
@@ -308,7 +309,7 @@ int etcd_client_watch(struct etcd_client *c, const char *key, int64_t revision, 
 /* --- Life ------------------------------------------------------------------------------------------ */
 
 static int take_members(struct etcd_client *c, char why[static 256]) {
-        const char *p = c->o.members;
+        const char *p = c->o.access->members;
 
         for (;;) {
                 size_t len;
@@ -360,10 +361,10 @@ int etcd_client_new(const struct etcd_client_options *o, struct etcd_client **re
         c->o = *o;
         for (size_t i = 0; i < ELEMENTSOF(c->lanes); i++)
                 c->lanes[i] = (struct lane){ .client = c, .try_for = o->try_first };
-        (void) snprintf(c->tls.path[TLS_CA], TLS_PATH_MAX, "%s", o->ca);
-        (void) snprintf(c->tls.path[TLS_CERT], TLS_PATH_MAX, "%s", o->certificate);
-        (void) snprintf(c->tls.path[TLS_KEY], TLS_PATH_MAX, "%s", o->key);
-        (void) snprintf(c->tls.path[TLS_CRL], TLS_PATH_MAX, "%s", o->crl);
+        (void) snprintf(c->tls.path[TLS_CA], TLS_PATH_MAX, "%s", o->access->ca);
+        (void) snprintf(c->tls.path[TLS_CERT], TLS_PATH_MAX, "%s", o->access->certificate);
+        (void) snprintf(c->tls.path[TLS_KEY], TLS_PATH_MAX, "%s", o->access->key);
+        (void) snprintf(c->tls.path[TLS_CRL], TLS_PATH_MAX, "%s", o->access->crl);
         r = take_members(c, why);
         if (r >= 0)
                 r = check_members(c, why);

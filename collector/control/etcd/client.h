@@ -13,12 +13,17 @@
 #define ETCD_MEMBERS_MAX 8
 #define ETCD_URL_MAX 192
 
+struct etcd_access {
+        char members[256]; /* URLs, by commas or blanks */
+        char user[64], password_file[256]; /* empty: none */
+        /* files; empty: the system's authorities, none */
+        char ca[256], certificate[256], key[256], crl[256];
+};
+
 struct etcd_client;
 struct etcd_client_options {
         sd_event *event;
-        const char *members; /* URLs, by commas or blanks */
-        const char *user, *password_file; /* empty: none */
-        const char *ca, *certificate, *key, *crl; /* files; empty: the system's authorities, none */
+        const struct etcd_access *access; /* borrowed */
         const char *user_agent;
         /* how long one member has for one answer; twice that after each failure, up to etcd's own 8 s */
         usec_t try_first;
@@ -26,7 +31,7 @@ struct etcd_client_options {
         void *userdata;
 };
 
-/* o's texts are borrowed. -EINVAL with why: the members cannot be understood. */
+/* -EINVAL with why: the members cannot be understood. */
 int etcd_client_new(const struct etcd_client_options *o, struct etcd_client **ret, char why[static 256]);
 /* done of calls in progress is not called. */
 struct etcd_client *etcd_client_free(struct etcd_client *c);

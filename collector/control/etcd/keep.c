@@ -158,7 +158,7 @@ static int add_record(struct keep *k, const char *key, const json_t *v) {
 static int by_order(const void *a, const void *b) {
         const struct op *x = a, *y = b;
 
-        return x->order != y->order ? (x->order < y->order ? -1 : 1) : strcmp(x->key, y->key);
+        return COMPARE(x->order, y->order) ?: strcmp(x->key, y->key);
 }
 
 /* --- One transaction after the other --------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "medians.h"
+#include "grow.h"
 #include "pace_inside.h"
 
 /* --- Runs ------------------------------------------------------------------------------------------ */
@@ -74,45 +74,19 @@ static struct pace_run *find_run(struct pace *p, const char *name, usec_t now) {
         return run;
 }
 
-static size_t place_of_host(const struct pace_run *run, int64_t host) {
-        size_t lo = 0, hi = run->n;
-
-        while (lo < hi) {
-                size_t mid = (lo + hi) / 2;
-
-                if (run->runners[mid]->host < host)
-                        lo = mid + 1;
-                else
-                        hi = mid;
-        }
-        return lo;
-}
-
 static struct runner *find_runner(struct pace_run *run, const struct pace_source *who) {
-        size_t at = place_of_host(run, who->host);
-        struct runner *r;
+        size_t at = SORTED_PLACE(run->n, i, run->runners[i]->host < who->host);
+        _cleanup_free_ struct runner *r = NULL;
 
         if (at < run->n && run->runners[at]->host == who->host)
                 return run->runners[at];
         if (run->n == STRAGGLER_HOSTS_MAX)
                 return NULL;
-        if (run->n == run->size) {
-                size_t size = MAX(run->size * 2, (size_t) 8);
-                struct runner **grown = reallocarray(run->runners, size, sizeof(struct runner *));
-
-                if (!grown)
-                        return NULL;
-                run->runners = grown;
-                run->size = size;
-        }
         r = calloc(1, sizeof(*r));
-        if (!r)
+        if (!r || grow_at(&run->runners, &run->size, &run->n, at, sizeof(struct runner *)) < 0)
                 return NULL;
         r->host = who->host;
-        memmove(run->runners + at + 1, run->runners + at, (run->n - at) * sizeof(struct runner *));
-        run->runners[at] = r;
-        run->n++;
-        return r;
+        return run->runners[at] = TAKE_PTR(r);
 }
 
 /* 0 and *ret NULL: not one that is watched. */

@@ -5,9 +5,9 @@
  * hosts of a run are those that report steps of the same run that rise alike; so nothing needs to be known
  * of how it was started.
  *
- * Where hosts look at their sockets, their own parts of a step are compared (own_part.h), and the resource
- * of which the host took more is the cause. The CPU time of the run on each host is compared by windows, too
- * (straggler.h), with the time it waited for a CPU: for runs whose chips talk over their own network alone,
+ * Where hosts look at their sockets, their own parts of a step are compared (straggler.h), and the resource
+ * of which the host took more is the cause. The CPU time of the run on each host is compared by windows,
+ * too, with the time it waited for a CPU: for runs whose chips talk over their own network alone,
  * and hosts that take several times as long. CPU time alone is not enough: a first rank that writes logs
  * takes more, too, and nobody waits for it. So a host is named only when, besides, steps have become slower
  * than this run's own best by PACE_SLOWER, and its CPU time of a step has grown by that, too, more than that
@@ -17,7 +17,6 @@
  * it. Bounded: PACE_RUNS_MAX runs, those not heard of for PACE_FORGOTTEN make room.
  */
 #include "base.h"
-#include "own_part.h"
 #include "straggler.h"
 
 /* A window ends with a push behind so long a time and so many steps: a pause between two steps (compile,

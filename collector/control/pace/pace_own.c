@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-#include "medians.h"
-
 #define OWN_TOGETHER (60 * USEC_PER_SEC) /* bursts of looks that are of one time */
 #define OWN_PATIENCE (25 * USEC_PER_SEC) /* with those who have not looked */
 

@@ -136,14 +136,11 @@ int captures_step(struct gang *g, struct gang_run *r, const struct tally *t, use
 /* The slice alone, as a run's record would have it. */
 static json_t *slice_alone(struct gang *g, const char *slice) {
         struct slice *s = slice_find(g, slice);
-        json_t *hosts = s ? json_array() : NULL, *place;
+        json_t *hosts = s ? json_array() : NULL;
 
         for (unsigned w = 0; hosts && w < s->n_slots; w++)
-                if (slot_at(s, w)->live &&
-                    (slot_place(slot_at(s, w), &place) < 0 || json_array_append(hosts, place) < 0)) {
-                        json_decref(hosts);
-                        return NULL;
-                }
+                if (slot_at(s, w)->live)
+                        hosts = json_list_add(hosts, json_incref(slot_place(slot_at(s, w))));
         return hosts ? json_pack("[{s:s, s:o}]", "slice", slice, "hosts", hosts) : NULL;
 }
 
@@ -239,11 +236,10 @@ static int order_round(struct gang *g, const struct target *t, const json_t *val
                                                   .why = json_text_of(value, "why"),
                                                   .ahead = CAPTURES_AHEAD,
                                                   .second = CAPTURES_SECOND });
-        why_set(why,
-                "there was a round of captures at %s (episode %s), and one in %u s is taken: see its "
-                "diagnosis",
-                time_text(last, when), episode, (unsigned) (CAPTURES_APART / USEC_PER_SEC));
-        return -EBUSY;
+        return why_fail(why, -EBUSY,
+                        "there was a round of captures at %s (episode %s), and one in %u s is taken: see "
+                        "its diagnosis",
+                        time_text(last, when), episode, (unsigned) (CAPTURES_APART / USEC_PER_SEC));
 }
 
 static int complete_order(struct gang *g, const char *slice, const json_t *value,
@@ -260,10 +256,8 @@ static int complete_order(struct gang *g, const char *slice, const json_t *value
                                      .slices = r->slices };
                 return order_round(g, &t, value, why);
         }
-        if (!slice_find(g, slice)) {
-                why_set(why, "the registry has no slice %.63s", slice);
-                return -ENOENT;
-        }
+        if (!slice_find(g, slice))
+                return why_fail(why, -ENOENT, "the registry has no slice %.63s", slice);
         alone = slice_alone(g, slice);
         t.slices = alone;
         x = alone ? order_round(g, &t, value, why) : -ENOMEM;
@@ -284,10 +278,8 @@ int captures_want(struct gang *g, const char *slice, const json_t *value, char w
             get_number(value, "at", 0, INT64_MAX, 0, &at, why) < 0 ||
             get_number(value, "generation", 0, INT64_MAX, 0, &generation, why) < 0)
                 return -EBADMSG;
-        if ((*run && !run_name_is_valid(run)) || (*episode && !name_is_host(episode))) {
-                why_set(why, "\"run\" or \"episode\" is no name");
-                return -EBADMSG;
-        }
+        if ((*run && !run_name_is_valid(run)) || (*episode && !name_is_host(episode)))
+                return why_fail(why, -EBADMSG, "\"run\" or \"episode\" is no name");
         if (!*episode)
                 return complete_order(g, slice, value, why);
         copy = json_deep_copy(value);

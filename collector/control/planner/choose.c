@@ -3,7 +3,7 @@
 #include <stdarg.h>
 
 #include "known_names.h"
-#include "state.h"
+#include "transitions.h"
 
 int waits_add(json_t *list, const char *fmt, ...) {
         char text[GANG_WHY_MAX];
@@ -14,14 +14,7 @@ int waits_add(json_t *list, const char *fmt, ...) {
         va_start(ap, fmt);
         (void) vsnprintf(text, sizeof(text), fmt, ap);
         va_end(ap);
-        /* A cut may have gone through a character. */
-        for (size_t n = strlen(text); n > 0; text[--n] = '\0') {
-                json_t *v = json_string(text);
-
-                if (v)
-                        return json_array_append_new(list, v) < 0 ? -ENOMEM : 0;
-        }
-        return 0;
+        return json_array_append_new(list, cut_text_json(text)) < 0 ? -ENOMEM : 0;
 }
 
 bool run_has_slice(const struct gang_run *r, const char *slice) {
@@ -249,15 +242,6 @@ static bool may_begin(const struct gang *g, struct gang_run *r, size_t n, usec_t
         return false;
 }
 
-static void take_waits(struct gang_run *r, json_t *waits) {
-        if (!json_equal(r->waits_for, waits)) {
-                json_decref(r->waits_for);
-                r->waits_for = json_incref(waits);
-                r->dirty = true;
-        }
-        json_decref(waits);
-}
-
 struct place {
         const char *address, *slice;
         const struct slot *slot;
@@ -328,7 +312,7 @@ int run_choose(struct gang *g, struct gang_run *r, usec_t *ret_next, struct choi
                 go = false;
                 x = waits_add(c.waits, "%s", why);
         }
-        take_waits(r, c.waits);
+        (void) run_set_waits(r, c.waits); /* they are there */
         *ret = (struct choice){ .slices = c.list, .n = c.n };
         return go;
 }

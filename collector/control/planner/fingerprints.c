@@ -13,16 +13,15 @@ static int check_parts(json_t *parts, char why[static GANG_WHY_MAX]) {
         const char *key;
         json_t *value;
 
-        if (parts && (!json_is_object(parts) || json_object_size(parts) > PARTS_MAX)) {
-                why_set(why, "\"parts\" of the fingerprint is no object of at most %d texts", PARTS_MAX);
-                return -EBADMSG;
-        }
+        if (parts && (!json_is_object(parts) || json_object_size(parts) > PARTS_MAX))
+                return why_fail(why, -EBADMSG,
+                                "\"parts\" of the fingerprint is no object of at most %d texts", PARTS_MAX);
         json_object_foreach (parts, key, value) {
                 if (json_is_string(value) && json_string_length(value) < TEXT_MAX && strlen(key) < 64)
                         continue;
-                why_set(why, "part \"%.64s\" of the fingerprint is no text of less than %d bytes", key,
-                        TEXT_MAX);
-                return -EBADMSG;
+                return why_fail(why, -EBADMSG,
+                                "part \"%.64s\" of the fingerprint is no text of less than %d bytes", key,
+                                TEXT_MAX);
         }
         return 0;
 }

@@ -54,22 +54,6 @@ static int key_parse(const char *key, enum kind *ret, const char **ret_name) {
         return -EBADMSG;
 }
 
-static int slot_parse(const char *name, char slice[static NAME_MAX_HOST], unsigned *ret) {
-        const char *slash = strchr(name, '/');
-        unsigned long worker;
-        char *end;
-
-        if (!slash || slash - name >= NAME_MAX_HOST || slash[1] < '0' || slash[1] > '9')
-                return -EBADMSG;
-        worker = strtoul(slash + 1, &end, 10);
-        if (*end || worker >= GANG_HOSTS_MAX)
-                return -EBADMSG;
-        memcpy(slice, name, (size_t) (slash - name));
-        slice[slash - name] = '\0';
-        *ret = (unsigned) worker;
-        return name_is_host(slice) ? 0 : -EBADMSG;
-}
-
 /* --- Loading --------------------------------------------------------------------------------------- */
 
 static int load_record(struct gang *g, const char *key, const json_t *value, char why[static GANG_WHY_MAX]) {
@@ -80,7 +64,7 @@ static int load_record(struct gang *g, const char *key, const json_t *value, cha
 
         why_set(why, "the key is none of the registry's");
         if (strlen(key) >= GANG_KEY_MAX || key_parse(key, &kind, &name) < 0 ||
-            (kind == KIND_SLOT && slot_parse(name, slice, &worker) < 0) ||
+            (kind == KIND_SLOT && gang_slot_parse(name, slice, &worker) < 0) ||
             (kind != KIND_SLOT && !name_is_host(name)))
                 return -EBADMSG;
         if (check_version(value, "it", why) < 0)
@@ -134,10 +118,8 @@ static int check_order(const json_t *v, char why[static GANG_WHY_MAX]) {
                 const char *text;
                 int64_t until;
 
-                if (o && !json_is_object(o)) {
-                        why_set(why, "\"%s\" is no object", kinds[i]);
-                        return -EBADMSG;
-                }
+                if (o && !json_is_object(o))
+                        return why_fail(why, -EBADMSG, "\"%s\" is no object", kinds[i]);
                 if (get_text(o, "reason", TEXT_MAX, &text, why) < 0 ||
                     get_text(o, "by", TEXT_MAX, &text, why) < 0 ||
                     get_number(o, "until", 0, INT64_MAX, 0, &until, why) < 0)
@@ -156,8 +138,7 @@ static int check_site(const json_t *v, char why[static GANG_WHY_MAX]) {
                 return -EBADMSG;
         if (streq(mode, "observe") || streq(mode, "repair"))
                 return 0;
-        why_set(why, "\"mode\" is \"%s\": neither observe nor repair", mode);
-        return -EINVAL;
+        return why_fail(why, -EINVAL, "\"mode\" is \"%s\": neither observe nor repair", mode);
 }
 
 static int want_record(struct gang *g, const char *key, const json_t *value) {
@@ -176,10 +157,8 @@ int gang_want(struct gang *g, const char *key, const json_t *value, usec_t now,
         g->now = MAX(g->now, now);
         if (strlen(key) >= GANG_KEY_MAX || key_parse(key, &kind, &name) < 0 || !name_is_host(name) ||
             kind == KIND_SLOT || kind == KIND_SLICE || kind == KIND_RUN ||
-            (kind == KIND_SITE && !streq(name, "mode"))) {
-                why_set(why, "\"%.100s\" is no key that people write", key);
-                return -EBADMSG;
-        }
+            (kind == KIND_SITE && !streq(name, "mode")))
+                return why_fail(why, -EBADMSG, "\"%.100s\" is no key that people write", key);
         if (kind == KIND_INTENT)
                 return intent_want(g, name, value, g->now, why);
         if (value)

@@ -19,6 +19,7 @@
 #define GANG_HOSTS_MAX 4096 /* of a slice */
 #define GANG_RUNS_MAX 256 /* that have not ended; of those that have, the last 64 are kept */
 #define GANG_KEY_MAX 160
+#define GANG_SLICE_MAX 64 /* bytes of a slice's name with its end: docs/registry.md */
 #define GANG_WHY_MAX 512
 
 struct gang_options {
@@ -75,6 +76,9 @@ int gang_release(struct gang *g, const char *slice, unsigned worker, char why[st
 usec_t gang_step(struct gang *g, usec_t now,
                  void (*changed)(const char *key, const json_t *value, void *userdata),
                  void *userdata);
+
+/* "SLICE/WORKER". -EBADMSG. */
+int gang_slot_parse(const char *name, char slice[static GANG_SLICE_MAX], unsigned *ret);
 
 /* A record as it stands; NULL when there is none. Borrowed until the next call. A planner of NULL has no
  * records. */

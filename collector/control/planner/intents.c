@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "grow.h"
 #include "state.h"
 
 #define INTENT_PORT 8476 /* JAX's coordinator (jax/_src/clusters/cloud_tpu_cluster.py) */
@@ -45,14 +46,11 @@ static int parse_intent(const char *name, const json_t *v, bool strict, struct g
             get_text(v, "serial", sizeof(i.serial), &serial, why) < 0 ||
             get_text(v, "by", TEXT_MAX, &by, why) < 0 || get_number(v, "at", 0, INT64_MAX, 0, &at, why) < 0)
                 return -EBADMSG;
-        if (!run_name_is_valid(name)) {
-                why_set(why, "\"%.60s\" is no name of a run (a-z, 0-9, \"-\", at most 41)", name);
-                return -EINVAL;
-        }
-        if (!*serial) {
-                why_set(why, "\"serial\" is missing: 16 hex digits, new for every run");
-                return -EINVAL;
-        }
+        if (!run_name_is_valid(name))
+                return why_fail(why, -EINVAL, "\"%.60s\" is no name of a run (a-z, 0-9, \"-\", at most 41)",
+                                name);
+        if (!*serial)
+                return why_fail(why, -EINVAL, "\"serial\" is missing: 16 hex digits, new for every run");
         r = parse_spec(name, v, strict, &i, why);
         if (r < 0)
                 return r;
@@ -131,19 +129,15 @@ static struct gang_run *run_new(struct gang_intent *i, uint64_t generation, usec
 /* A new run; an ended one of the same name makes room, its generation goes on. */
 static int add_run(struct gang *g, struct gang_intent *i, usec_t now, struct gang_run **ret,
                    char why[static GANG_WHY_MAX]) {
-        struct gang_run *old = gang_run_find(g, i->spec->name), *r, **more;
+        struct gang_run *old = gang_run_find(g, i->spec->name), *r = NULL;
         size_t active = 0;
 
         for (size_t k = 0; k < g->n_runs; k++)
                 active += g->runs[k]->state != RUN_ENDED;
-        if (active >= GANG_RUNS_MAX) {
-                why_set(why, "%d runs have not ended, which is the limit", GANG_RUNS_MAX);
-                return -E2BIG;
-        }
-        more = reallocarray(g->runs, g->n_runs + 1, sizeof(g->runs[0]));
-        r = more ? run_new(i, old ? old->generation : 0, now) : NULL;
-        if (more)
-                g->runs = more;
+        if (active >= GANG_RUNS_MAX)
+                return why_fail(why, -E2BIG, "%d runs have not ended, which is the limit", GANG_RUNS_MAX);
+        if (grow(&g->runs, &g->runs_size, g->n_runs + 1, sizeof(struct gang_run *)) >= 0)
+                r = run_new(i, old ? old->generation : 0, now);
         if (!r)
                 return -ENOMEM;
         if (old) {
@@ -177,10 +171,9 @@ static bool same_but_stop(json_t *a, json_t *b) {
 /* Of a run that goes on, only `stop` may change. */
 static int change_intent(struct gang *g, struct gang_run *r, struct gang_intent *i,
                          char why[static GANG_WHY_MAX]) {
-        if (!same_but_stop(r->intent.value, i->value) || (r->intent.stop && !i->stop)) {
-                why_set(why, "run %s goes on; of its intent only \"stop\" may be changed", i->spec->name);
-                return -EBUSY;
-        }
+        if (!same_but_stop(r->intent.value, i->value) || (r->intent.stop && !i->stop))
+                return why_fail(why, -EBUSY, "run %s goes on; of its intent only \"stop\" may be changed",
+                                i->spec->name);
         intent_clear(&r->intent);
         r->intent = *i;
         *i = (struct gang_intent){ 0 };
@@ -204,13 +197,11 @@ static int want_intent(struct gang *g, struct gang_intent *i, usec_t now, char w
 
         if (r && streq(r->intent.serial, i->serial))
                 return r->state == RUN_ENDED ? 0 : change_intent(g, r, i, why);
-        if (r && r->state != RUN_ENDED) {
-                why_set(why,
-                        "a run of the name %s has not ended: stop it first (tpuctl stop %s), or take "
-                        "another name",
-                        i->spec->name, i->spec->name);
-                return -EBUSY;
-        }
+        if (r && r->state != RUN_ENDED)
+                return why_fail(why, -EBUSY,
+                                "a run of the name %s has not ended: stop it first (tpuctl stop %s), or "
+                                "take another name",
+                                i->spec->name, i->spec->name);
         x = add_run(g, i, now, &r, why);
         return x < 0 ? x : record_putf(g, json_incref(r->intent.value), "intent/%s", r->intent.spec->name);
 }

@@ -22,6 +22,24 @@ void why_set(char why[static GANG_WHY_MAX], const char *fmt, ...) {
         va_end(ap);
 }
 
+int why_fail(char why[static GANG_WHY_MAX], int r, const char *fmt, ...) {
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void) vsnprintf(why, GANG_WHY_MAX, fmt, ap); /* cut when too long */
+        va_end(ap);
+        return r;
+}
+
+json_t *cut_text_json(const char *text) {
+        for (size_t n = strlen(text);; n--) {
+                json_t *v = json_stringn(text, n);
+
+                if (v || n == 0)
+                        return v;
+        }
+}
+
 int record_put(struct gang *g, const char *key, json_t *value) {
         json_t *old = json_object_get(g->records, key);
         int r;
@@ -53,18 +71,27 @@ int record_putf(struct gang *g, json_t *value, const char *fmt, ...) {
         return record_put(g, key, value);
 }
 
-static bool is_alphanumeric(char c) {
-        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+bool name_is_host(const char *name) {
+        static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+        size_t n = strspn(name, letters);
+
+        return n > 0 && n < NAME_MAX_HOST && !name[n] && !strchr("._-", name[0]);
 }
 
-bool name_is_host(const char *name) {
-        size_t n = 0;
+int gang_slot_parse(const char *name, char slice[static GANG_SLICE_MAX], unsigned *ret) {
+        const char *slash = strchr(name, '/');
+        unsigned long worker;
+        char *end;
 
-        if (!is_alphanumeric(name[0]))
-                return false;
-        while (is_alphanumeric(name[n]) || name[n] == '.' || name[n] == '_' || name[n] == '-')
-                n++;
-        return !name[n] && n < NAME_MAX_HOST;
+        if (!slash || slash - name >= GANG_SLICE_MAX || slash[1] < '0' || slash[1] > '9')
+                return -EBADMSG;
+        worker = strtoul(slash + 1, &end, 10);
+        if (*end || worker >= GANG_HOSTS_MAX)
+                return -EBADMSG;
+        memcpy(slice, name, (size_t) (slash - name));
+        slice[slash - name] = '\0';
+        *ret = (unsigned) worker;
+        return name_is_host(slice) ? 0 : -EBADMSG;
 }
 
 int get_text(const json_t *v, const char *key, size_t max, const char **ret, char why[static GANG_WHY_MAX]) {
@@ -75,10 +102,8 @@ int get_text(const json_t *v, const char *key, size_t max, const char **ret, cha
                 return 0;
         }
         if (!json_is_string(m) || json_string_length(m) >= max ||
-            strlen(json_string_value(m)) != json_string_length(m)) {
-                why_set(why, "\"%s\" is no text of less than %zu bytes", key, max);
-                return -EBADMSG;
-        }
+            strlen(json_string_value(m)) != json_string_length(m))
+                return why_fail(why, -EBADMSG, "\"%s\" is no text of less than %zu bytes", key, max);
         *ret = json_string_value(m);
         return 0;
 }
@@ -87,10 +112,9 @@ int get_number(const json_t *v, const char *key, int64_t min, int64_t max, int64
                char why[static GANG_WHY_MAX]) {
         const json_t *m = json_object_get(v, key);
 
-        if (m && (!json_is_integer(m) || json_integer_value(m) < min || json_integer_value(m) > max)) {
-                why_set(why, "\"%s\" is no whole number from %" PRIi64 " to %" PRIi64, key, min, max);
-                return -EBADMSG;
-        }
+        if (m && (!json_is_integer(m) || json_integer_value(m) < min || json_integer_value(m) > max))
+                return why_fail(why, -EBADMSG, "\"%s\" is no whole number from %" PRIi64 " to %" PRIi64, key,
+                                min, max);
         *ret = m ? (int64_t) json_integer_value(m) : fallback;
         return 0;
 }
@@ -98,8 +122,7 @@ int get_number(const json_t *v, const char *key, int64_t min, int64_t max, int64
 int check_version(const json_t *v, const char *what, char why[static GANG_WHY_MAX]) {
         if (json_is_object(v) && json_integer_value(json_object_get(v, "v")) >= 1)
                 return 0;
-        why_set(why, "%.100s is no JSON object with \"v\":1 or more", what);
-        return -EBADMSG;
+        return why_fail(why, -EBADMSG, "%.100s is no JSON object with \"v\":1 or more", what);
 }
 
 const char *time_text(usec_t t, char buf[static 32]) {

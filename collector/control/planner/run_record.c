@@ -22,19 +22,6 @@ static int index_of(const char *const names[], int n, const char *name) {
         return -EBADMSG;
 }
 
-/* A text that was cut may end inside a character. */
-static json_t *text_of(const char *text) {
-        char buf[GANG_WHY_MAX];
-        json_t *v;
-
-        (void) snprintf(buf, sizeof(buf), "%s", text);
-        for (size_t n = strlen(buf);; buf[--n] = '\0') {
-                v = json_string(buf);
-                if (v || n == 0)
-                        return v;
-        }
-}
-
 static json_t *planner_part(const struct gang *g, const struct gang_run *r) {
         return json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "then",
                          then_names[r->then], "refused", r->refused, "idle", (json_int_t) r->idle,
@@ -56,9 +43,10 @@ json_t *run_record(const struct gang *g, const struct gang_run *r) {
                          "s:I, s:O, s:o, s:o, s:O}",
                          "v", 1, "name", r->intent.spec->name, "serial", r->intent.serial, "generation",
                          (json_int_t) r->generation, "state", state_names[r->state], "since",
-                         (json_int_t) r->since, "why", text_of(r->why), "intent", r->intent.value, "slices",
-                         r->slices, "coordinator", coordinator, "restarts", (json_int_t) r->restarts,
-                         "waits_for", r->waits_for, "deadline", (json_int_t) r->deadline, "outcome",
+                         (json_int_t) r->since, "why", cut_text_json(r->why), "intent", r->intent.value,
+                         "slices", r->slices, "coordinator", coordinator, "restarts",
+                         (json_int_t) r->restarts, "waits_for", r->waits_for, "deadline",
+                         (json_int_t) r->deadline, "outcome",
                          outcome_names[r->outcome], "cause", r->cause, "blame", r->blame, "step",
                          (json_int_t) r->step_shown, "history", r->history, "ask", ask_part(&r->watch),
                          "planner", planner_part(g, r), "notes", r->notes);
@@ -77,13 +65,11 @@ static int check_slices(const json_t *list, char why[static GANG_WHY_MAX]) {
                 if (name && name_is_host(name) && json_is_array(hosts) &&
                     json_array_size(hosts) <= GANG_HOSTS_MAX)
                         continue;
-                why_set(why, "\"slices\" has an entry without slice or hosts");
-                return -EBADMSG;
+                return why_fail(why, -EBADMSG, "\"slices\" has an entry without slice or hosts");
         }
         if (json_is_array(list) && json_array_size(list) <= GANG_SLICES_MAX)
                 return 0;
-        why_set(why, "\"slices\" is no list");
-        return -EBADMSG;
+        return why_fail(why, -EBADMSG, "\"slices\" is no list");
 }
 
 static int check_lists(const json_t *v, char why[static GANG_WHY_MAX]) {
@@ -93,10 +79,8 @@ static int check_lists(const json_t *v, char why[static GANG_WHY_MAX]) {
         json_t *entry;
 
         if (!json_is_array(waits) || json_array_size(waits) > LIST_MAX || !json_is_array(history) ||
-            json_array_size(history) > 64) {
-                why_set(why, "\"waits_for\" or \"history\" is no list, or too long");
-                return -EBADMSG;
-        }
+            json_array_size(history) > 64)
+                return why_fail(why, -EBADMSG, "\"waits_for\" or \"history\" is no list, or too long");
         json_array_foreach (waits, i, entry)
                 if (!json_is_string(entry))
                         return -EBADMSG;
@@ -122,10 +106,9 @@ static int load_words(struct gang_run *r, const json_t *v, char why[static GANG_
                 return -EBADMSG;
         s = index_of(state_names, _RUN_STATE_MAX, state);
         o = index_of(outcome_names, _OUTCOME_MAX, outcome);
-        if (s < 0 || o < 0) {
-                why_set(why, "state \"%.20s\" or outcome \"%.20s\" does not exist", state, outcome);
-                return -EBADMSG;
-        }
+        if (s < 0 || o < 0)
+                return why_fail(why, -EBADMSG, "state \"%.20s\" or outcome \"%.20s\" does not exist", state,
+                                outcome);
         r->state = (enum run_state) s;
         r->outcome = (enum run_outcome) o;
         (void) snprintf(r->why, sizeof(r->why), "%s", text);
@@ -311,16 +294,13 @@ int run_restore_over(struct gang *g, struct gang_run *r) {
         int x = 0;
 
         json_object_foreach (r->over, key, v) {
-                const char *slash = strchr(key, '/');
                 char name[NAME_MAX_HOST];
                 const struct slice *s;
-                unsigned long w;
+                unsigned w;
 
-                if (!slash || slash - key >= NAME_MAX_HOST)
+                if (gang_slot_parse(key, name, &w) < 0)
                         continue;
-                (void) snprintf(name, sizeof(name), "%.*s", (int) (slash - key), key);
                 s = slice_find(g, name);
-                w = strtoul(slash + 1, NULL, 10);
                 if (s && w < s->n_slots && !slot_at(s, w)->live &&
                     !slot_run(slot_at(s, w), r->intent.spec->name))
                         x = worse(x, add_word(slot_at(s, w), v));

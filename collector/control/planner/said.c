@@ -23,19 +23,18 @@ static int check_address(const json_t *list, char why[static GANG_WHY_MAX]) {
         size_t i;
         json_t *v;
 
-        if (!json_is_array(list) || json_array_size(list) > MEMBER_ADDRESS_MAX) {
-                why_set(why, "\"address\" is no list of at most %d addresses", MEMBER_ADDRESS_MAX);
-                return -EBADMSG;
-        }
+        if (!json_is_array(list) || json_array_size(list) > MEMBER_ADDRESS_MAX)
+                return why_fail(why, -EBADMSG, "\"address\" is no list of at most %d addresses",
+                                MEMBER_ADDRESS_MAX);
         json_array_foreach (list, i, v) {
                 const char *text = json_string_value(v);
 
                 if (text && strlen(text) == json_string_length(v) &&
                     (inet_pton(AF_INET, text, bytes) == 1 || inet_pton(AF_INET6, text, bytes) == 1))
                         continue;
-                why_set(why, "\"address\" has an entry that is no IPv4 or IPv6 address: \"%.60s\"",
-                        text ? text : "");
-                return -EBADMSG;
+                return why_fail(why, -EBADMSG,
+                                "\"address\" has an entry that is no IPv4 or IPv6 address: \"%.60s\"",
+                                text ? text : "");
         }
         return 0;
 }
@@ -57,13 +56,11 @@ int host_run_parse(const json_t *v, struct gang_host_run *ret, char why[static G
             get_number(v, "step_time", 0, STEP_TIME_MAX, 0, &step_time, why) < 0 ||
             get_number(v, "asked", 0, UINT32_MAX, 0, &asked, why) < 0)
                 return -EBADMSG;
-        if (!run_name_is_valid(name) || part_state_parse(state, &ret->state) < 0) {
-                why_set(why,
-                        "\"runs\": \"%.50s\" in state \"%.20s\": no name of a run, or a state that does not "
-                        "exist",
-                        name, state);
-                return -EBADMSG;
-        }
+        if (!run_name_is_valid(name) || part_state_parse(state, &ret->state) < 0)
+                return why_fail(why, -EBADMSG,
+                                "\"runs\": \"%.50s\" in state \"%.20s\": no name of a run, or a state that "
+                                "does not exist",
+                                name, state);
         ret->generation = (uint64_t) generation;
         ret->step = step;
         ret->step_time = (usec_t) step_time;
@@ -85,10 +82,8 @@ static int parse_runs(const json_t *list, struct gang_host_run **ret, size_t *re
         size_t n = json_array_size(list);
         int r;
 
-        if (list && (!json_is_array(list) || n > MEMBER_RUNS_MAX)) {
-                why_set(why, "\"runs\" is no list of at most %d runs", MEMBER_RUNS_MAX);
-                return -EBADMSG;
-        }
+        if (list && (!json_is_array(list) || n > MEMBER_RUNS_MAX))
+                return why_fail(why, -EBADMSG, "\"runs\" is no list of at most %d runs", MEMBER_RUNS_MAX);
         if (n == 0)
                 return 0;
         *ret = calloc(n, sizeof(**ret));
@@ -136,10 +131,8 @@ int said_parse(const json_t *m, struct said *ret, char why[static GANG_WHY_MAX])
             get_number(m, "hosts", 0, GANG_HOSTS_MAX, 0, &hosts, why) < 0 ||
             check_address(s.address, why) < 0)
                 return -EBADMSG;
-        if (worker < 0) {
-                why_set(why, "\"worker\" is missing");
-                return -EBADMSG;
-        }
+        if (worker < 0)
+                return why_fail(why, -EBADMSG, "\"worker\" is missing");
         s.worker = (unsigned) worker;
         s.hosts = (unsigned) hosts;
         s.observe = json_is_true(json_object_get(m, "observe"));

@@ -17,10 +17,8 @@ static int holder_parse(const json_t *v, bool needs_id, struct holder *ret, char
             get_text(v, "host", NAME_MAX_HOST, &h.host, why) < 0 || get_text(v, "id", 128, &h.id, why) < 0)
                 return -EBADMSG;
         if (worker < 0 || (needs_id && (!name_is_host(h.host) || !*h.id)) || !json_is_array(h.address) ||
-            json_array_size(h.address) > MEMBER_ADDRESS_MAX) {
-                why_set(why, "a host in it has no worker, host, id or address");
-                return -EBADMSG;
-        }
+            json_array_size(h.address) > MEMBER_ADDRESS_MAX)
+                return why_fail(why, -EBADMSG, "a host in it has no worker, host, id or address");
         h.worker = (unsigned) worker;
         *ret = h;
         return 0;
@@ -55,10 +53,8 @@ int slot_load(struct gang *g, const char *slice, unsigned worker, const json_t *
         int r;
 
         r = holder_parse(v, true, &h, why);
-        if (r >= 0 && h.worker != worker) {
-                why_set(why, "it says worker %u", h.worker);
-                return -EBADMSG;
-        }
+        if (r >= 0 && h.worker != worker)
+                return why_fail(why, -EBADMSG, "it says worker %u", h.worker);
         if (r >= 0)
                 r = slice_make(g, slice, &s, why);
         if (r < 0)

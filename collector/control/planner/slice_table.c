@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The slices and their worker slots: found, made, forgotten and named. What happens to them is in slots.c
  * and slices.c. */
+#include "grow.h"
 #include "said.h"
 
 /* --- Slots ----------------------------------------------------------------------------------------- */
@@ -67,28 +68,17 @@ struct gang_host_run *slot_run(const struct slot *s, const char *name) {
         return NULL;
 }
 
-int slot_place(struct slot *s, json_t **ret) {
+json_t *slot_place(struct slot *s) {
         if (!s->place)
                 s->place = json_pack("{s:I, s:O, s:O}", "worker", (json_int_t) s->worker, "host", s->host,
                                      "address", s->address);
-        *ret = s->place;
-        return s->place ? 0 : -ENOMEM;
+        return s->place;
 }
 
 /* --- Slices ---------------------------------------------------------------------------------------- */
 
 static size_t slice_place(const struct gang *g, const char *name) {
-        size_t low = 0, high = g->n_slices;
-
-        while (low < high) {
-                size_t middle = low + (high - low) / 2;
-
-                if (strcmp(g->slices[middle]->name, name) < 0)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low;
+        return SORTED_PLACE(g->n_slices, i, strcmp(g->slices[i]->name, name) < 0);
 }
 
 struct slice *slice_find(const struct gang *g, const char *name) {
@@ -99,30 +89,20 @@ struct slice *slice_find(const struct gang *g, const char *name) {
 
 int slice_make(struct gang *g, const char *name, struct slice **ret, char why[static GANG_WHY_MAX]) {
         size_t i = slice_place(g, name);
-        struct slice *s, **more;
+        _cleanup_free_ struct slice *s = NULL;
 
         if (i < g->n_slices && streq(g->slices[i]->name, name)) {
                 *ret = g->slices[i];
                 return 0;
         }
-        if (g->n_slices >= GANG_SLICES_MAX) {
-                why_set(why, "%d slices are known, which is the limit", GANG_SLICES_MAX);
-                return -E2BIG;
-        }
-        more = reallocarray(g->slices, g->n_slices + 1, sizeof(g->slices[0]));
+        if (g->n_slices >= GANG_SLICES_MAX)
+                return why_fail(why, -E2BIG, "%d slices are known, which is the limit", GANG_SLICES_MAX);
         s = calloc(1, sizeof(*s));
-        if (more)
-                g->slices = more;
-        if (!more || !s) {
-                free(s);
+        if (!s || grow_at(&g->slices, &g->slices_size, &g->n_slices, i, sizeof(struct slice *)) < 0)
                 return -ENOMEM;
-        }
         (void) snprintf(s->name, sizeof(s->name), "%s", name);
         s->dirty = true;
-        memmove(&g->slices[i + 1], &g->slices[i], (g->n_slices - i) * sizeof(g->slices[0]));
-        g->slices[i] = s;
-        g->n_slices++;
-        *ret = s;
+        *ret = g->slices[i] = TAKE_PTR(s);
         return 0;
 }
 

@@ -223,10 +223,7 @@ static void end_claims(struct slice *s, usec_t now, usec_t lease, usec_t *next) 
                         *next = MIN(*next, c->last + lease);
                         continue;
                 }
-                json_decref(c->host);
-                json_decref(c->id);
-                json_decref(c->address);
-                *c = (struct claim){ 0 };
+                slot_clear_claim(c);
                 s->dirty = true;
         }
 }

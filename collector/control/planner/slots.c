@@ -265,14 +265,13 @@ static int leave_others(struct gang *g, const struct said *w, char why[static GA
         int r = 0;
 
         while (r >= 0 && slots_of_host(g, w->host, &s, &worker) > 0) {
-                if (slot_at(s, worker)->live) {
-                        why_set(why,
-                                "host %s is there as worker %u of slice %s, and one host is one worker. If "
-                                "it moved, it is taken in once that worker's lease has ended. If this is a "
-                                "copy of its machine, give the copy a name and a certificate of its own",
-                                w->host, worker, s->name);
-                        return -EBUSY;
-                }
+                if (slot_at(s, worker)->live)
+                        return why_fail(why, -EBUSY,
+                                        "host %s is there as worker %u of slice %s, and one host is one "
+                                        "worker. If it moved, it is taken in once that worker's lease has "
+                                        "ended. If this is a copy of its machine, give the copy a name and "
+                                        "a certificate of its own",
+                                        w->host, worker, s->name);
                 s->left = true;
                 r = give_up_slot(g, s, slot_at(s, worker), "its host is another worker now");
         }
@@ -317,20 +316,19 @@ static int may_join(struct gang *g, const struct said *w, char why[static GANG_W
 
         if (held && (streq(json_string_value(held->host), w->host) || !is_given_another(held, w)))
                 return 0;
-        if (s && s->state == SLICE_READY && s->since > 0 && w->worker >= s->hosts) {
-                why_set(why,
-                        "slice %s is whole with %u host%s, and worker %u is none of them: its hosts say "
-                        "when it is larger",
-                        w->slice, s->hosts, s->hosts == 1 ? "" : "s", w->worker);
-                return -E2BIG;
-        }
+        if (s && s->state == SLICE_READY && s->since > 0 && w->worker >= s->hosts)
+                return why_fail(why, -E2BIG,
+                                "slice %s is whole with %u host%s, and worker %u is none of them: its hosts "
+                                "say when it is larger",
+                                w->slice, s->hosts, s->hosts == 1 ? "" : "s", w->worker);
         if (w->proved)
                 return leave_others(g, w, why);
         if (slots_of_host(g, w->host, &other, &worker) < SLOTS_OF_HOST)
                 return 0;
-        why_set(why, "host %s holds %d worker ids, which is the limit: give some up: tpuctl fleet release",
-                w->host, SLOTS_OF_HOST);
-        return -E2BIG;
+        return why_fail(why, -E2BIG,
+                        "host %s holds %d worker ids, which is the limit: give some up: "
+                        "tpuctl fleet release",
+                        w->host, SLOTS_OF_HOST);
 }
 
 /* fingerprint: used up. */
@@ -417,15 +415,12 @@ int gang_release(struct gang *g, const char *slice, unsigned worker, char why[st
         char text[160];
 
         if (!slot || !slot->held) {
-                why_set(why, "nobody holds worker %u of slice %.64s", worker, slice);
-                return -ENOENT;
+                return why_fail(why, -ENOENT, "nobody holds worker %u of slice %.64s", worker, slice);
         }
-        if (slot->live) {
-                why_set(why,
-                        "%s is there as worker %u of slice %s: stop its agent first (systemctl stop "
-                        "tpu-hostd)",
-                        slot_text(slot, text), worker, slice);
-                return -EBUSY;
-        }
+        if (slot->live)
+                return why_fail(why, -EBUSY,
+                                "%s is there as worker %u of slice %s: stop its agent first "
+                                "(systemctl stop tpu-hostd)",
+                                slot_text(slot, text), worker, slice);
         return give_up_slot(g, s, slot, "its worker id was given up");
 }

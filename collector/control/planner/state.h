@@ -8,7 +8,7 @@
 #include "member_part.h"
 #include "run_spec.h"
 
-#define NAME_MAX_HOST 64 /* with the end: docs/registry.md */
+#define NAME_MAX_HOST GANG_SLICE_MAX
 #define NAME_MAX_RUN  42
 #define TEXT_MAX      256
 #define LIST_MAX      16 /* sentences in waits_for, entries in unlike */
@@ -166,9 +166,9 @@ struct gang {
         struct gang_options o;
         usec_t now, loaded;    /* loaded 0: nothing was */
         struct slice **slices; /* by name */
-        size_t n_slices, n_members;
+        size_t n_slices, slices_size, n_members;
         struct gang_run **runs; /* as they came */
-        size_t n_runs;
+        size_t n_runs, runs_size;
         struct gang_fingerprint *fingerprints[1024];
         json_t *machines;          /* machine id -> how many live slots have it */
         json_t *records, *pending; /* key -> value; pending: null when forgotten */
@@ -182,6 +182,10 @@ static inline int worse(int a, int b) {
 /* --- records.c: records, texts --------------------------------------------------------------------- */
 
 _printf_(2, 3) void why_set(char why[static GANG_WHY_MAX], const char *fmt, ...);
+/* The same; returns r. */
+_printf_(3, 4) int why_fail(char why[static GANG_WHY_MAX], int r, const char *fmt, ...);
+/* A text that was cut, and may end inside a character. NULL: out of memory. */
+json_t *cut_text_json(const char *text);
 /* Sets the record when it changed; takes value over, NULL: forgotten. -ENOMEM. */
 int record_put(struct gang *g, const char *key, json_t *value);
 int record_putf(struct gang *g, json_t *value, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -230,7 +234,7 @@ void slot_changed(struct slot *s); /* its parts in records are to be made again 
 /* "h2 (10.0.0.3)" */
 const char *slot_text(const struct slot *s, char buf[static 160]);
 struct gang_host_run *slot_run(const struct slot *s, const char *name);
-int slot_place(struct slot *s, json_t **ret); /* borrowed */
+json_t *slot_place(struct slot *s); /* borrowed; NULL: out of memory */
 
 struct slice *slice_find(const struct gang *g, const char *name);
 int slice_make(struct gang *g, const char *name, struct slice **ret, char why[static GANG_WHY_MAX]);
@@ -283,11 +287,11 @@ bool run_knows_slice(const json_t *run, const char *slice);
 
 /*
  * Which slices a waiting run takes: 1: these; 0: not yet, *ret_next says when to look again; waits_for of
- * the run says for whom. ret_n: how many could be taken.
+ * the run says for whom.
  */
 struct choice {
         struct slice **slices;
-        size_t n, could;
+        size_t n;
 };
 int run_choose(struct gang *g, struct gang_run *r, usec_t *ret_next, struct choice *ret);
 /* Whether a slice of the intent that the run does not have has been fit for long enough. */

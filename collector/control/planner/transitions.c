@@ -2,6 +2,7 @@
 /* What every step of a run is made of, and how a generation begins. */
 #include <assert.h>
 
+#include "json_text.h"
 #include "transitions.h"
 
 #define HISTORY_MAX 32
@@ -113,13 +114,10 @@ static uint64_t next_generation(const struct gang *g, const struct gang_run *r, 
 }
 
 static json_t *slice_part(struct slice *s) {
-        json_t *hosts = json_array(), *place;
+        json_t *hosts = json_array();
 
-        for (unsigned w = 0; hosts && w < s->hosts; w++)
-                if (slot_place(slot_at(s, w), &place) < 0 || json_array_append(hosts, place) < 0) {
-                        json_decref(hosts);
-                        return NULL;
-                }
+        for (unsigned w = 0; w < s->hosts; w++)
+                hosts = json_list_add(hosts, json_incref(slot_place(slot_at(s, w))));
         return hosts ? json_pack("{s:s, s:I, s:o}", "slice", s->name, "generation",
                                  (json_int_t) s->generation, "hosts", hosts)
                      : NULL;
@@ -133,18 +131,17 @@ static json_t *coordinator_of(const struct gang_run *r, const struct slice *s) {
 }
 
 static int add_history(struct gang_run *r, json_t *names, usec_t now) {
-        json_t *history, *entry;
+        json_t *history;
         int x = run_close_history(r, now);
 
         if (x < 0)
                 return x;
-        history = json_copy(r->history);
-        entry = json_pack("{s:I, s:I, s:i, s:O, s:s}", "generation", (json_int_t) r->generation, "from",
-                          (json_int_t) now, "to", 0, "slices", names, "why", r->why);
-        if (!history || json_array_append_new(history, entry) < 0) {
-                json_decref(history);
+        history = json_list_add(json_copy(r->history),
+                                json_pack("{s:I, s:I, s:i, s:O, s:s}", "generation",
+                                          (json_int_t) r->generation, "from", (json_int_t) now, "to", 0,
+                                          "slices", names, "why", r->why));
+        if (!history)
                 return -ENOMEM;
-        }
         if (json_array_size(history) > HISTORY_MAX)
                 (void) json_array_remove(history, 0);
         json_decref(r->history);
@@ -155,9 +152,10 @@ static int add_history(struct gang_run *r, json_t *names, usec_t now) {
 static int take_slices(struct gang *g, struct gang_run *r, const struct choice *c, json_t *names) {
         json_t *slices = json_array();
 
+        for (size_t i = 0; i < c->n; i++)
+                slices = json_list_add(slices, slice_part(c->slices[i]));
         for (size_t i = 0; slices && i < c->n; i++)
-                if (json_array_append_new(slices, slice_part(c->slices[i])) < 0 ||
-                    json_array_append_new(names, json_string(c->slices[i]->name)) < 0) {
+                if (json_array_append_new(names, json_string(c->slices[i]->name)) < 0) {
                         json_decref(slices);
                         return -ENOMEM;
                 }

@@ -3,6 +3,7 @@
  * Two machines with one machine id: one is a copy of the other's disk. Their worker slots and instance ids
  * differ; what they have in common identifies neither, and people are asked to end it.
  */
+#include "json_text.h"
 #include "state.h"
 
 /* How many live slots have this machine id now. */
@@ -90,13 +91,10 @@ json_t *slice_twins(const struct gang *g, const struct slice *s) {
                 if (!other)
                         continue;
                 address = json_string_value(json_array_get(other->address, 0));
-                if (json_array_append_new(list, json_pack("{s:I, s:O, s:O, s:O, s:s}", "worker",
-                                                          (json_int_t) slot->worker, "host", slot->host,
-                                                          "machine", slot->machine, "other", other->host,
-                                                          "address", address ? address : "")) == 0)
-                        continue;
-                json_decref(list);
-                return NULL;
+                list = json_list_add(list, json_pack("{s:I, s:O, s:O, s:O, s:s}", "worker",
+                                                     (json_int_t) slot->worker, "host", slot->host,
+                                                     "machine", slot->machine, "other", other->host,
+                                                     "address", address ? address : ""));
         }
         return list;
 }

@@ -6,6 +6,7 @@
 
 #include "point_wire.h"
 #include "unpack.h"
+#include "utf8.h"
 #include "value.h"
 
 /* One request while it is walked. */
@@ -199,8 +200,8 @@ static int leaf_metric(struct walk *w, const uint8_t *data, size_t len) {
 
         if (metric_parse(data, len, &m) < 0)
                 return not_well_formed(w, data);
-        text_name(name, sizeof(name), m.name);
-        text_name(unit, sizeof(unit), m.unit);
+        utf8_copy_line(name, sizeof(name), m.name);
+        utf8_copy_line(unit, sizeof(unit), m.unit);
         if (m.kind == METRIC_OTHER) {
                 walk_reject(w, name, "neither gauge, sum nor histogram");
                 return count_row(w);
@@ -227,7 +228,7 @@ static int visit_event(struct walk *w, struct ingest_event *e, const json_t *bod
 
         if (!body_text || !attributes_text)
                 return -ENOMEM;
-        text_name(short_name, sizeof(short_name), *e->name || !name ? e->name : name);
+        utf8_copy_line(short_name, sizeof(short_name), *e->name || !name ? e->name : name);
         if (strlen(body_text) > INGEST_EVENT_MAX || strlen(attributes_text) > INGEST_EVENT_MAX) {
                 walk_reject(w, short_name, "its body or attributes are too long");
                 return 0;
@@ -286,7 +287,7 @@ static int leaf_resource(struct walk *w, const uint8_t *data, size_t len, struct
                 const char *text = value_find_text(o->attributes, o->n_attributes, texts[i].key);
 
                 if (text && *text)
-                        text_name(texts[i].to, INGEST_NAME_MAX, text);
+                        utf8_copy_line(texts[i].to, INGEST_NAME_MAX, text);
         }
         ret->worker_id = value_find_number(o->attributes, o->n_attributes, "tpu.worker.id");
         return 0;

@@ -3,55 +3,20 @@
 
 #include <math.h>
 
+#include "json_text.h"
 #include "texts.h"
+#include "utf8.h"
 
-static bool is_utf8(const char *s, size_t len) {
-        json_t *j = json_stringn(s, len); /* jansson takes UTF-8 only */
-        bool yes = j;
+/* Control characters are kept: JSON escapes them. */
+static json_t *text_json(const char *s) {
+        json_t *v = json_string(s); /* takes UTF-8 only */
+        _cleanup_free_ char *copy = v ? NULL : strdup(s);
 
-        json_decref(j);
-        return yes;
-}
-
-static void ascii_only(char *s) {
-        for (; *s; s++)
-                if ((unsigned char) *s >= 0x80)
-                        *s = '?';
-}
-
-void text_name(char *buf, size_t size, const char *s) {
-        size_t len = s ? strlen(s) : 0;
-
-        if (len >= size) {
-                len = size - 1;
-                while (len > 0 && ((unsigned char) s[len] & 0xc0) ==
-                                          0x80) /* s[len] goes on with a character: cut before it */
-                        len--;
-        }
-        if (len > 0)
-                memcpy(buf, s, len);
-        buf[len] = '\0';
-        if (!is_utf8(buf, len))
-                ascii_only(buf);
-        for (char *p = buf; *p; p++)
-                if ((unsigned char) *p < 0x20 || *p == 0x7f)
-                        *p = '?';
-}
-
-json_t *text_json(const char *s) {
-        json_t *j = json_string(s);
-        _cleanup_free_ char *copy = NULL;
-
-        if (j)
-                return j;
-        copy = strdup(s);
         if (!copy)
-                return NULL;
-        ascii_only(copy);
+                return v;
+        (void) utf8_scrub(copy, strlen(copy));
         return json_string(copy);
 }
-
-/* --- Values ---------------------------------------------------------------------------------------- */
 
 static json_t *number_to_json(double d) {
         if (isnan(d))
@@ -71,10 +36,7 @@ static json_t *array_to_json(const Otlp__ArrayValue *a) {
         json_t *list = json_array();
 
         for (size_t i = 0; list && i < a->n_values; i++)
-                if (json_array_append_new(list, value_to_json(a->values[i])) < 0) {
-                        json_decref(list);
-                        return NULL;
-                }
+                list = json_list_add(list, value_to_json(a->values[i]));
         return list;
 }
 

@@ -3,7 +3,8 @@
 /*
  * OTLP values as JSON: texts, booleans, integers and numbers as themselves (NaN and infinities as the texts
  * "NaN", "Infinity", "-Infinity"), arrays, key-value lists as objects (a key given twice: the last wins),
- * bytes as a text of hex digits, no value as null. Recurses as deep as the message does: wire_check() first.
+ * bytes as a text of hex digits, no value as null; what is no UTF-8 in a text is "?". Recurses as deep as
+ * the message does: wire_check() first.
  */
 #include <jansson.h>
 
@@ -20,17 +21,3 @@ int value_add(json_t *object, const Otlp__KeyValue *kv);
 const char *value_find_text(Otlp__KeyValue *const *list, size_t n, const char *key);
 /* The whole number of the attribute key (an integer, or a text of decimal digits), or -1. */
 int64_t value_find_number(Otlp__KeyValue *const *list, size_t n, const char *key);
-
-/*
- * Foreign text made fit for JSON, a database and a terminal. Pure.
- */
-
-/*
- * Copies s (NULL: "") as a name: valid UTF-8, cut at a character, control characters as "?". Text that is
- * not UTF-8 keeps its ASCII, every other byte becomes "?".
- */
-void text_name(char *buf, size_t size, const char *s);
-
-/* A JSON string of s with the same rule for what is not UTF-8; control characters are kept (JSON escapes
- * them). NULL: no memory. */
-json_t *text_json(const char *s);

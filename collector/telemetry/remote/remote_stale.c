@@ -24,45 +24,25 @@ void stale_clear(struct stale *t) {
 }
 
 static struct stale_host *host_of(struct stale *t, int64_t id) {
-        size_t from = 0, to = t->n;
+        size_t at = SORTED_PLACE(t->n, i, t->hosts[i].id < id);
 
-        while (from < to) {
-                size_t middle = from + (to - from) / 2;
-
-                if (t->hosts[middle].id < id)
-                        from = middle + 1;
-                else
-                        to = middle;
-        }
-        if (from < t->n && t->hosts[from].id == id)
-                return &t->hosts[from];
-        if (grow(&t->hosts, &t->size, t->n + 1, sizeof(*t->hosts)) < 0)
+        if (at < t->n && t->hosts[at].id == id)
+                return &t->hosts[at];
+        if (grow_at(&t->hosts, &t->size, &t->n, at, sizeof(*t->hosts)) < 0)
                 return NULL;
-        memmove(t->hosts + from + 1, t->hosts + from, (t->n - from) * sizeof(*t->hosts));
-        t->hosts[from] = (struct stale_host) { .id = id };
-        t->n++;
-        return &t->hosts[from];
+        t->hosts[at] = (struct stale_host) { .id = id };
+        return &t->hosts[at];
 }
 
 static struct stale_series *series_of(struct stale_host *h, uint32_t id) {
-        size_t from = 0, to = h->n;
+        size_t at = SORTED_PLACE(h->n, i, h->series[i].id < id);
 
-        while (from < to) {
-                size_t middle = from + (to - from) / 2;
-
-                if (h->series[middle].id < id)
-                        from = middle + 1;
-                else
-                        to = middle;
-        }
-        if (from < h->n && h->series[from].id == id)
-                return &h->series[from];
-        if (grow(&h->series, &h->size, h->n + 1, sizeof(*h->series)) < 0)
+        if (at < h->n && h->series[at].id == id)
+                return &h->series[at];
+        if (grow_at(&h->series, &h->size, &h->n, at, sizeof(*h->series)) < 0)
                 return NULL;
-        memmove(h->series + from + 1, h->series + from, (h->n - from) * sizeof(*h->series));
-        h->series[from] = (struct stale_series) { .id = id };
-        h->n++;
-        return &h->series[from];
+        h->series[at] = (struct stale_series) { .id = id };
+        return &h->series[at];
 }
 
 int stale_learn(struct stale *t, const struct handover *h, usec_t now) {

@@ -6,6 +6,7 @@
 #include "backoff.h"
 #include "exchange.h"
 #include "log.h"
+#include "loop_timer.h"
 #include "remote_request.h"
 #include "remote_stale.h"
 #include "utf8.h"
@@ -49,10 +50,8 @@ const char *remote_reason_name(enum remote_reason reason) {
 }
 
 static void look_again(struct remote_write *w, usec_t in) {
-        int r = sd_event_source_set_time_relative(w->timer, in);
+        int r = loop_timer_in(w->timer, in);
 
-        if (r >= 0)
-                r = sd_event_source_set_enabled(w->timer, SD_EVENT_ONESHOT);
         if (r < 0)
                 (void) log_warning_errno(r, "remote write: timer: %m");
 }
@@ -68,8 +67,8 @@ static int write_headers(const struct remote_write *w, char ret[static AUTHORIZA
         char value[AUTHORIZATION_MAX] = "";
         ssize_t n = 0;
 
-        if (*w->o.authorization) {
-                _cleanup_close_ int fd = open(w->o.authorization, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        if (*w->o.to->authorization) {
+                _cleanup_close_ int fd = open(w->o.to->authorization, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
                 n = fd < 0 ? -1 : read(fd, value, sizeof(value) - 1);
                 if (n < 0)
@@ -151,7 +150,8 @@ static void send_next(struct remote_write *w) {
         if (r >= 0)
                 return;
         if (!w->down)
-                (void) log_warning_errno(r, "remote write to %s, tried again all the time: %m", w->o.url);
+                (void) log_warning_errno(r, "remote write to %s, tried again all the time: %m",
+                                         w->o.to->url);
         w->down = true;
         look_again(w, BACKOFF_MAX);
         w->o.failed(r, w->o.userdata);
@@ -190,7 +190,7 @@ static void count_unnamed(struct remote_write *w) {
 
 static void on_taken(struct remote_write *w) {
         if (w->down)
-                log_info("remote write to %s works again", w->o.url);
+                log_info("remote write to %s works again", w->o.to->url);
         w->down = false;
         w->counters.written += w->request.samples;
         count_unnamed(w);
@@ -228,7 +228,7 @@ static void on_refused(struct remote_write *w, const struct exchange_answer *a) 
         w->counters.refused[reason] += w->request.samples;
         if (!w->said[reason])
                 log_warning("remote write: %s refuses samples as %s, which are given up and counted: %ld %s",
-                            w->o.url, remote_reason_name(reason), a->status, words);
+                            w->o.to->url, remote_reason_name(reason), a->status, words);
         w->said[reason] = true;
         count_unnamed(w);
         end_batch(w);
@@ -239,9 +239,9 @@ static void on_failed(struct remote_write *w, const struct exchange_answer *a, b
 
         w->counters.failures++;
         if (!w->down && a->failed)
-                log_warning("remote write to %s: %s; tried again, nothing is lost", w->o.url, a->what);
+                log_warning("remote write to %s: %s; tried again, nothing is lost", w->o.to->url, a->what);
         else if (!w->down)
-                log_warning("remote write to %s: answered %ld; tried again%s, nothing is lost", w->o.url,
+                log_warning("remote write to %s: answered %ld; tried again%s, nothing is lost", w->o.to->url,
                             a->status, parked ? " once a minute" : "");
         w->down = true;
         look_again(w, MAX(wait, a->retry_after));
@@ -261,10 +261,10 @@ static void on_done(const struct exchange_answer *a, void *userdata) {
 /* --- Life ------------------------------------------------------------------------------------------ */
 
 int remote_write_new(const struct remote_options *o, struct remote_write **ret, char why[static 256]) {
-        const struct exchange_options e = { .url = o->url,
-                                            .ca = o->ca,
-                                            .certificate = o->certificate,
-                                            .key = o->key,
+        const struct exchange_options e = { .url = o->to->url,
+                                            .ca = o->to->ca,
+                                            .certificate = o->to->certificate,
+                                            .key = o->to->key,
                                             .answer_max = ANSWER_MAX,
                                             .keep = ANSWER_KEPT,
                                             .user_agent = "tpu-collectord/" TPU_HOSTD_VERSION,
@@ -282,9 +282,9 @@ int remote_write_new(const struct remote_options *o, struct remote_write **ret, 
         its.userdata = w;
         r = exchange_new(o->event, &its, &w->exchange, why);
         if (r >= 0)
-                r = sd_event_add_time_relative(o->event, &w->timer, CLOCK_BOOTTIME, PAUSE, 0, on_timer, w);
+                r = loop_timer_new(o->event, CLOCK_BOOTTIME, 0, "remote-write", on_timer, w, &w->timer);
         if (r >= 0)
-                r = sd_event_source_set_description(w->timer, "remote-write");
+                r = loop_timer_in(w->timer, PAUSE);
         if (r < 0)
                 return r;
         store_hand_over(o->store, true);

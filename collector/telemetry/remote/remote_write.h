@@ -30,12 +30,16 @@ struct remote_counters {
         uint64_t failures; /* requests that are tried again */
 };
 
+struct remote_target {
+        char url[256], ca[256], certificate[256], key[256]; /* as of struct exchange_options */
+        char authorization[256]; /* a file with the value of the header Authorization; empty: none */
+};
+
 struct remote_options {
         sd_event *event;
         struct store *store;
         const struct clock *clock;
-        const char *url, *ca, *certificate, *key; /* as of struct exchange_options; borrowed, as is: */
-        const char *authorization; /* a file with the value of the header Authorization; empty: none */
+        const struct remote_target *to; /* borrowed */
         void (*failed)(int error, void *userdata); /* the store's, outside of a transaction */
         void *userdata;
 };

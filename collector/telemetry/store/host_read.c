@@ -38,19 +38,6 @@ int store_list_hosts(struct store *s, const char *name,
 
 /* --- Series ---------------------------------------------------------------------------------------- */
 
-/* "[1,2,3]": a list that SQLite can look up in. NULL: out of memory. */
-static char *ids_of(const struct points *p) {
-        char *text = malloc(p->n * 21 + 3), *at = text;
-
-        if (!text)
-                return NULL;
-        *at++ = '[';
-        for (size_t i = 0; i < p->n; i++)
-                at += sprintf(at, "%s%" PRId64, i > 0 ? "," : "", p->items[i].series);
-        memcpy(at, "]", sizeof("]"));
-        return text;
-}
-
 int store_list_metrics(struct store *s, int64_t host,
                        int (*visit)(const struct store_value *v, void *userdata), void *userdata) {
         _cleanup_query_ sqlite3_stmt *q = NULL;
@@ -61,7 +48,7 @@ int store_list_metrics(struct store *s, int64_t host,
         r = points_read_latest(s, host, &p);
         if (r < 0 || p.n == 0)
                 return r;
-        ids = ids_of(&p);
+        ids = points_ids(&p.items->series, p.n, sizeof(*p.items));
         r = ids ? store_query(s, ST_SERIES_SHOW, BIND(TEXT(ids)), &q) : -ENOMEM;
         while (r >= 0 && (r = store_row(q)) > 0) {
                 const struct stored_sample *last = points_find(&p, sqlite3_column_int64(q, 0));

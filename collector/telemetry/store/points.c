@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "points.h"
 
+#include "grow.h"
+
 #define HOST_SHIFT  41
 #define MS_MAX      ((INT64_C(1) << HOST_SHIFT) - 1)
 /* Rows of one host that begin in the same millisecond lie side by side; more are spread. */
@@ -26,15 +28,10 @@ void points_clear(struct points *p) {
 }
 
 int points_add(struct points *p, const struct stored_sample *one) {
-        if (p->n == p->size) {
-                size_t size = MAX(2 * p->size, (size_t) 256);
-                struct stored_sample *items = realloc(p->items, size * sizeof(*items));
+        int r = grow(&p->items, &p->size, p->n + 1, sizeof(*p->items));
 
-                if (!items)
-                        return -ENOMEM;
-                p->items = items;
-                p->size = size;
-        }
+        if (r < 0)
+                return r;
         p->items[p->n++] = *one;
         return 0;
 }
@@ -59,9 +56,7 @@ int points_collect(struct store *s, struct points *p, sqlite3_stmt *q) {
 static int by_series_and_time(const void *a, const void *b) {
         const struct stored_sample *x = a, *y = b;
 
-        if (x->series != y->series)
-                return x->series < y->series ? -1 : 1;
-        return (x->ms > y->ms) - (x->ms < y->ms);
+        return COMPARE(x->series, y->series) ?: COMPARE(x->ms, y->ms);
 }
 
 void points_sort(struct points *p) {
@@ -70,19 +65,27 @@ void points_sort(struct points *p) {
 }
 
 const struct stored_sample *points_find(const struct points *p, int64_t series) {
-        size_t from = 0, to = p->n;
+        size_t at = SORTED_PLACE(p->n, i, p->items[i].series < series);
 
-        while (from < to) {
-                size_t middle = from + (to - from) / 2;
+        return at < p->n && p->items[at].series == series ? &p->items[at] : NULL;
+}
 
-                if (p->items[middle].series == series)
-                        return &p->items[middle];
-                if (p->items[middle].series < series)
-                        from = middle + 1;
-                else
-                        to = middle;
+char *points_ids(const int64_t *first, size_t n, size_t step) {
+        char *text = malloc(n * 21 + 3), *at = text;
+        int64_t before = 0; /* no series has this number */
+
+        if (!text)
+                return NULL;
+        *at++ = '[';
+        for (size_t i = 0; i < n; i++) {
+                int64_t id = *(const int64_t *) (const void *) ((const char *) first + i * step);
+
+                if (id != before)
+                        at += sprintf(at, "%s%" PRId64, i > 0 ? "," : "", id);
+                before = id;
         }
-        return NULL;
+        memcpy(at, "]", sizeof("]"));
+        return text;
 }
 
 void points_latest(struct points *p) {

@@ -36,6 +36,12 @@ void points_latest(struct points *p);
 /* One of this series in sorted points; NULL: there is none. */
 const struct stored_sample *points_find(const struct points *p, int64_t series);
 
+/*
+ * "[1,2,3]": the sorted numbers of series, which lie step bytes apart, each once; a list that SQLite can
+ * look up in. NULL: out of memory.
+ */
+char *points_ids(const int64_t *first, size_t n, size_t step);
+
 /* The latest value of each series of the host: what table latest has and the rows behind it. */
 int points_read_latest(struct store *s, int64_t host, struct points *ret);
 /* Makes table latest of that, without series that are silent since before `since`. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "samples.h"
 
+#include "grow.h"
+
 enum { KIND_INT, KIND_DOUBLE, KIND_TIME = 3 };
 
 /* --- Writing --------------------------------------------------------------------------------------- */
@@ -33,15 +35,10 @@ void samples_begin(struct samples_out *o, int64_t base) {
 }
 
 int samples_put(struct samples_out *o, const struct stored_sample *s) {
-        if (o->size - o->len < ENTRY_MAX) {
-                size_t size = MAX(2 * o->size, (size_t) 4096);
-                uint8_t *data = realloc(o->data, size);
+        int r = grow(&o->data, &o->size, o->len + ENTRY_MAX, sizeof(*o->data));
 
-                if (!data)
-                        return -ENOMEM;
-                o->data = data;
-                o->size = size;
-        }
+        if (r < 0)
+                return r;
         if (s->ms != o->ms) {
                 put_varint(o, KIND_TIME);
                 put_varint(o, zigzag(distance_of(o->base, s->ms)));

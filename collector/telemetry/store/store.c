@@ -317,6 +317,19 @@ int store_own_event(struct store *s, const struct event *e, const char *host, co
         return r < 0 ? r : 1;
 }
 
+int store_event_alone(struct store *s, const struct event *e, const char *host, const char *slice,
+                      int64_t worker, usec_t now) {
+        int r = store_begin(s);
+
+        if (r >= 0)
+                r = store_own_event(s, e, host, slice, worker, now);
+        if (r >= 0)
+                r = store_commit(s);
+        if (r < 0)
+                store_rollback(s);
+        return r < 0 ? r : 1;
+}
+
 int store_set_state(struct store *s, int64_t host, const char *state, usec_t time) {
         return store_run(s, ST_HOST_STATE, BIND(INT(host), TEXT(state), TIME(time)));
 }

@@ -135,6 +135,9 @@ int store_add_event(struct store *s, int64_t host, const struct store_identity *
  */
 int store_own_event(struct store *s, const struct event *e, const char *host, const char *slice,
                     int64_t worker, usec_t now);
+/* The same in a transaction of its own: 1, -errno. */
+int store_event_alone(struct store *s, const struct event *e, const char *host, const char *slice,
+                      int64_t worker, usec_t now);
 
 /*
  * A line that a run printed. The lines of one start of a run on a host (its invocation) are numbered from 1:

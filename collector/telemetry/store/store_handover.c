@@ -102,11 +102,7 @@ int store_forget_handover(struct store *s, const struct handover *h) {
 static int by_host_series_time(const void *a, const void *b) {
         const struct handed_point *x = a, *y = b;
 
-        if (x->host != y->host)
-                return x->host < y->host ? -1 : 1;
-        if (x->series != y->series)
-                return x->series < y->series ? -1 : 1;
-        return (x->ms > y->ms) - (x->ms < y->ms);
+        return COMPARE(x->host, y->host) ?: COMPARE(x->series, y->series) ?: COMPARE(x->ms, y->ms);
 }
 
 /* Sorted, and of two points of one series at one time the first alone. */
@@ -130,38 +126,17 @@ static size_t end_of_series(const struct handed_point *p, size_t begin, size_t e
         return i;
 }
 
-/* "[1,2,3]" of a host's points: a list that SQLite can look up in. */
-static char *series_list(const struct handed_point *p, size_t n) {
-        char *text = malloc(n * 21 + 3), *at = text;
-
-        if (!text)
-                return NULL;
-        *at++ = '[';
-        for (size_t i = 0; i < n; i = end_of_series(p, i, n))
-                at += sprintf(at, "%s%" PRId64, i > 0 ? "," : "", p[i].series);
-        memcpy(at, "]", sizeof("]"));
-        return text;
-}
-
 /* The points of a series among those of a host; NULL: none. */
 static const struct handed_point *points_of_series(const struct handed_point *p, size_t n, int64_t series) {
-        size_t from = 0, to = n;
+        size_t at = SORTED_PLACE(n, i, p[i].series < series);
 
-        while (from < to) {
-                size_t middle = from + (to - from) / 2;
-
-                if (p[middle].series < series)
-                        from = middle + 1;
-                else
-                        to = middle;
-        }
-        return from < n && p[from].series == series ? &p[from] : NULL;
+        return at < n && p[at].series == series ? &p[at] : NULL;
 }
 
 static int show_host(struct store *s, const struct handed_point *p, size_t n,
                      int (*visit)(const struct handed_series *one, void *userdata), void *userdata) {
         _cleanup_query_ sqlite3_stmt *host = NULL, *q = NULL;
-        _cleanup_free_ char *list = series_list(p, n);
+        _cleanup_free_ char *list = points_ids(&p->series, n, sizeof(*p));
         int r;
 
         if (!list)
