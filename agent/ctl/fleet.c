@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tpuctl fleet: all hosts, as the collector knows them; fleet slices, stalls, suspects (docs/registry.md). */
+/* tpuctl fleet: all hosts, as the collector knows them; its lists: slices, stalls, suspects. */
 #include "answer.h"
 #include "fleet_orders.h"
 #include "json_text.h"

@@ -104,8 +104,8 @@ int screen_host_runs(json_t *answer, usec_t now, FILE *out) {
 
 /* "train: 81 % of its time here went into steps", then where the rest went, if anywhere. */
 #define SPENT(cause, words) "[{spent_seconds." cause ">0}{,}" words " {spent_seconds." cause ":long}]"
-#define GOODPUT                                                                                              \
-        "[{spent_seconds?}{name:lines}: {goodput:percent} of its time here went into steps\n  {^}"           \
+#define GOODPUT                                                                                             \
+        "[{spent_seconds?}{name:lines}: {goodput:percent} of its time here went into steps\n  {^}"          \
         SPENT("step", "steps") SPENT("start", "start") SPENT("compile", "compile")                          \
         SPENT("checkpoint", "checkpoint") SPENT("evaluation", "evaluation") SPENT("pause", "pause")         \
         SPENT("stall", "stall") SPENT("restart", "restart and steps made again")                            \
@@ -157,8 +157,8 @@ int verb_runs(const struct ctl *c, int argc, char *argv[]) {
         if (runs_of_launchd(o.root, NULL, &answer, &problem) < 0)
                 return problem_complain(&problem);
         add_steps(json_object_get(answer, "runs"), o.root);
-        return answer_print(&o, answer, &(struct answer_as){ json, goodput ? screen_goodput : screen_host_runs,
-                                                                   NULL });
+        return answer_print(&o, answer,
+                            &(struct answer_as){ json, goodput ? screen_goodput : screen_host_runs, NULL });
 }
 
 /* --- tpuctl stop --------------------------------------------------------------------------------------- */

@@ -3,8 +3,8 @@
  * GET /api/v1/suspects: hosts that fail again and again, out of the events that are kept here.
  *
  * The principle: one trouble is nobody's habit. A report counts by its gravity, which is 1 at most, and half
- * as much after HALF_LIFE. A suspect has SUSPECT_SCORE, so two reports at least. What one run, or where there
- * is none one day, reports of one kind again and again is one report. What a program does to itself (its
+ * as much after HALF_LIFE. A suspect has SUSPECT_SCORE, so two reports at least. What is reported of one run
+ * again and again, or of no run within a day, is one report of each kind. What a program does to itself (its
  * exit code, its memory) is no report about the host that it ran on.
  */
 #include <math.h>
@@ -72,12 +72,12 @@ static json_t *host_of(struct survey *s, const char *name, const struct store_ev
 }
 
 static int add_report(json_t *host, const struct store_event_row *row, const json_t *fields) {
-        json_t *reports = json_object_get(host, "reports"), *v = json_object_get(reports, row->event.name);
+        json_t *reports = json_object_get(host, "reports"), *v = json_object_get(reports, row->event.name),
+               *count = json_object_get(v, "count");
         char sentence[EVENT_SENTENCE_MAX];
 
         if (v) /* the newest was read first */
-                return json_object_set_new(v, "count",
-                                           json_integer(json_integer_value(json_object_get(v, "count")) + 1));
+                return json_integer_set(count, json_integer_value(count) + 1);
         return json_object_set_new(reports, row->event.name,
                                    json_pack("{s:s, s:i, s:o, s:s}", "name", row->event.name, "count", 1,
                                              "last", api_time(row->event.time), "sentence",

@@ -333,8 +333,8 @@ static void judge_path(const struct diagnosis *d, const struct overview *o, stru
         s->path = end;
         weight = weight_of(end->missing == d->paths.most && !explained ? by_verdict[d->paths.verdict]
                                                                        : WEIGHT_PATH_EXPLAINED);
-        /* Where its agent does not answer either, both have one cause. What the others wait for are the run's
-         * own packets. */
+        /* Where its agent does not answer either, both have one cause. The others wait for the run's own
+         * packets. */
         add_reason(s, KIND_PATH, explained ? weight : MAX(weight, s->parts[KIND_SILENT]), STACK_NONE);
 }
 

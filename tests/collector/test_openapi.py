@@ -78,7 +78,8 @@ class Collector(Case):
         self.post("/v1/logs", otlp.request({**AGENT, "tpu.slice.name": "s0", "tpu.worker.id": 0}, [ended]))
         for host in (AGENT, {"host.name": "h8"}):  # named twice: suspects, one of no slice
             self.post("/v1/logs", otlp.request({**host, "service.name": "tpu-hostd"}, [
-                otlp.log("tpu.kernel.fault", {"fault": "disk", "meaning": "m", "lines": 1, "text": "t"}, 17, now),
+                otlp.log("tpu.kernel.fault", {"fault": "disk", "meaning": "m", "lines": 1, "text": "t"}, 17,
+                         now),
                 otlp.log("tpu.run.exited", {"run": "r", "cause": "device-lost"}, 13, now)]))
         # no agent: all is null
         self.post("/v1/metrics",

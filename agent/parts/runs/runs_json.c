@@ -39,7 +39,8 @@ static json_t *run_json(const struct host_run *run, const struct run_seen *seen)
                 steps ? json_integer((json_int_t) p->progress.last_step) : json_null(), "step_seconds",
                 number_json(steps ? p->progress.last.seconds : NAN), "goodput",
                 number_json(seen->goodput ? goodput_share(seen->goodput) : NAN), "spent_seconds",
-                spent_json(seen->goodput), "suspicion", seen->suspicion, "killed_by", seen->killed_by[0] ? seen->killed_by : NULL,
+                spent_json(seen->goodput), "suspicion", seen->suspicion, "killed_by",
+                seen->killed_by[0] ? seen->killed_by : NULL,
                 "generation", (json_int_t) run->generation, "restarts", (json_int_t) run->restarts,
                 "restarts_max", (json_int_t) run->restarts_max, "why", run->why, "remedy", run->remedy,
                 "adopted", run->adopted, "container", run->container, "devices", run->devices);
