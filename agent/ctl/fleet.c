@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tpuctl fleet: all hosts, as the collector knows them; fleet slices, fleet stalls (docs/registry.md). */
+/* tpuctl fleet: all hosts, as the collector knows them; its lists: slices, stalls, suspects. */
 #include "answer.h"
 #include "fleet_orders.h"
 #include "json_text.h"
@@ -88,6 +88,30 @@ static int screen_stalls(json_t *answer, usec_t now, FILE *out) {
         if (json_array_size(list) > 0)
                 return show_table(out, list, now, columns, ELEMENTSOF(columns));
         fputs("no stacks were asked for yet\n", out);
+        return 0;
+}
+
+/* --- Suspects ------------------------------------------------------------------------------------------ */
+
+#define SUSPECTS_SUMMARY "suspects: hosts that fail again and again, by what was reported in two weeks"
+
+static int screen_suspects(json_t *answer, usec_t now, FILE *out) {
+        const json_t *list = json_object_get(answer, "suspects"), *s;
+        size_t i;
+
+        if (!json_is_array(list))
+                return -EPROTO;
+        if (json_array_size(list) == 0)
+                fputs("no host fails again and again\n", out);
+        json_array_foreach(list, i, s) {
+                show(out, s, now,
+                     "{host}[ (slice {slice}[, worker {worker_id}])]: score {score}[{runs>1}, in {runs} runs"
+                     "|{runs>0}, in one run]\n");
+                show_each(out, json_object_get(s, "reports"), now,
+                          "  {count}x {name}, the last {last:age} ago: {sentence}\n");
+                show(out, s, now, "  to do: tpuctl fleet cordon {host} 'fails again and again'\n");
+        }
+        show(out, answer, now, "[{cut?}more was reported than was read: older reports do not count\n]");
         return 0;
 }
 
@@ -207,6 +231,8 @@ static const struct fleet_list {
           screen_slices },
         { "stalls", "tpuctl fleet stalls", "/api/v1/episodes", "Lists the last 32 " STALLS_SUMMARY ".",
           screen_stalls },
+        { "suspects", "tpuctl fleet suspects", "/api/v1/suspects", "Lists the " SUSPECTS_SUMMARY ".",
+          screen_suspects },
 };
 
 static int fleet_list(const struct fleet_list *l, const struct ctl *c, int argc, char *argv[]) {
@@ -237,7 +263,8 @@ static char *summary_text(void) {
               "by slice and worker.\nAGE: when it was heard last; LAG: how old its telemetry was then. A "
               "host that has just started appears\nwithin some seconds.\n\nA word behind it asks, or orders "
               "by, the registry ('tpuctl fleet WORD --help' says more):\n  slices                       "
-              SLICES_SUMMARY "\n  stalls                       " STALLS_SUMMARY,
+              SLICES_SUMMARY "\n  stalls                       " STALLS_SUMMARY
+              "\n  suspects                     " SUSPECTS_SUMMARY,
               f);
         fleet_orders_list(f);
         if (!memstream_close(f, &text)) {

@@ -28,7 +28,8 @@ static const json_t *find_run(const json_t *list, const json_t *run) {
 /* Steps are known to tpu-hostd only, which reads the journal. Its list of runs may be some seconds old;
  * launchd's is not. */
 static void add_steps(json_t *runs, const char *root) {
-        static const char *const keys[] = { "step", "step_seconds", "goodput", "suspicion" };
+        static const char *const keys[] = { "step", "step_seconds", "goodput", "spent_seconds",
+                                            "suspicion" };
         struct problem problem;
         json_t *answer = NULL, *run;
         size_t i;
@@ -47,8 +48,7 @@ static void add_steps(json_t *runs, const char *root) {
                 for (size_t k = 0; k < ELEMENTSOF(keys); k++) {
                         json_t *v = json_object_get(seen, keys[k]);
 
-                        if (json_is_number(v) ||
-                            json_is_string(v)) /* jansson copes with a failure: the step stays null */
+                        if (v && !json_is_null(v)) /* jansson copes with a failure: the step stays null */
                                 (void) json_object_set(run, keys[k], v);
                 }
         }
@@ -102,16 +102,37 @@ int screen_host_runs(json_t *answer, usec_t now, FILE *out) {
         return r;
 }
 
+/* "train: 81 % of its time here went into steps", then where the rest went, if anywhere. */
+#define SPENT(cause, words) "[{spent_seconds." cause ">0}{,}" words " {spent_seconds." cause ":long}]"
+#define GOODPUT                                                                                             \
+        "[{spent_seconds?}{name:lines}: {goodput:percent} of its time here went into steps\n  {^}"          \
+        SPENT("step", "steps") SPENT("start", "start") SPENT("compile", "compile")                          \
+        SPENT("checkpoint", "checkpoint") SPENT("evaluation", "evaluation") SPENT("pause", "pause")         \
+        SPENT("stall", "stall") SPENT("restart", "restart and steps made again")                            \
+        "|{name:lines}: no step of it was read here]\n"
+
+static int screen_goodput(json_t *answer, usec_t now, FILE *out) {
+        const json_t *runs = json_object_get(answer, "runs");
+
+        if (!json_is_array(runs))
+                return -EPROTO;
+        if (json_array_size(runs) == 0)
+                fputs("no runs on this host\n", out);
+        show_each(out, runs, now, GOODPUT);
+        return 0;
+}
+
 int verb_runs(const struct ctl *c, int argc, char *argv[]) {
-        bool json = false, fleet = false;
+        bool json = false, fleet = false, goodput = false;
         const char *url = NULL;
         const struct option_def defs[] = {
                 { "fleet", NULL, "the runs over slices, as the registry knows them", NULL, &fleet },
+                { "goodput", NULL, "where the time of each run went on this host", NULL, &goodput },
                 OPTION_COLLECTOR(&url),
                 OPTION_JSON(&json),
         };
         struct options o = { .program = "tpuctl runs",
-                             .synopsis = "[--fleet] [--json]",
+                             .synopsis = "[--fleet | --goodput] [--json]",
                              .defs = defs,
                              .n_defs = ELEMENTSOF(defs),
                              .summary =
@@ -125,13 +146,19 @@ int verb_runs(const struct ctl *c, int argc, char *argv[]) {
         r = words_parse(c, &o, argc, argv, 0, 0, &w);
         if (r < 0)
                 return options_exit(r);
+        if (goodput && (fleet || url)) {
+                fputs("tpuctl runs: --goodput tells of this host alone, without --fleet and --collector\n",
+                      stderr);
+                return EXIT_USAGE;
+        }
         if (fleet || url)
                 return answer_of_collector(&o, url, "/api/v1/runs",
                                            &(struct answer_as){ json, screen_runs, NULL });
         if (runs_of_launchd(o.root, NULL, &answer, &problem) < 0)
                 return problem_complain(&problem);
         add_steps(json_object_get(answer, "runs"), o.root);
-        return answer_print(&o, answer, &(struct answer_as){ json, screen_host_runs, NULL });
+        return answer_print(&o, answer,
+                            &(struct answer_as){ json, goodput ? screen_goodput : screen_host_runs, NULL });
 }
 
 /* --- tpuctl stop --------------------------------------------------------------------------------------- */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "goodput.h"
 
+#include <math.h>
+
 const char *goodput_cause_name(enum goodput_cause c) {
         static const char *const names[] = {
                 [GOODPUT_STEP] = "step",
@@ -103,4 +105,10 @@ usec_t goodput_total(const struct goodput *g) {
         for (enum goodput_cause c = 0; c < _GOODPUT_MAX; c++)
                 total += g->spent[c];
         return total;
+}
+
+double goodput_share(const struct goodput *g) {
+        usec_t total = goodput_total(g);
+
+        return total > 0 ? (double) g->spent[GOODPUT_STEP] / (double) total : NAN;
 }

@@ -49,3 +49,5 @@ void goodput_lose(struct goodput *g, usec_t now, usec_t usual, enum goodput_caus
 void goodput_end(struct goodput *g, usec_t now, enum goodput_cause cause);
 /* All that is counted. */
 usec_t goodput_total(const struct goodput *g);
+/* The part of it that went into steps, 0 to 1; NAN: nothing is counted yet. */
+double goodput_share(const struct goodput *g);

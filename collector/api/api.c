@@ -95,6 +95,7 @@ static const struct api_route routes[] = {
           NEEDS_TELEMETRY, api_lines },
         { ROUTE_WITH("GET", "/api/v1/runs/NAME/why", ARGUMENTS(TAKES_NUMBER("lines", 0, API_LINES_DEFAULT))),
           NEEDS_TELEMETRY, api_why },
+        { ROUTE("GET", "/api/v1/suspects"), NEEDS_TELEMETRY, api_suspects },
         { ROUTE("GET", "/api/v1/mode"), NEEDS_REGISTRY, api_mode },
         { ROUTE_WITH("PUT", "/api/v1/mode", order_arguments), NEEDS_REGISTRY, api_act_mode },
         { ROUTE("DELETE", "/api/v1/mode"), NEEDS_REGISTRY, api_act_mode },

@@ -24,6 +24,8 @@ json_t *api_value(bool is_int, int64_t i, double d);
 json_t *api_time(usec_t t);
 /* A stored JSON text; what SQLite was given by another program may be anything. */
 json_t *api_stored(const char *text);
+/* The fields of an event: its body, of the collector's own its attributes. */
+json_t *api_event_fields(const struct store_event *e);
 
 /* --- Names: api_known.c ---------------------------------------------------------------------------- */
 
@@ -49,6 +51,8 @@ void api_events(const struct api *a, const struct http_request *q, struct http_r
 void api_lines(const struct api *a, const struct http_request *q, struct http_reply *reply);
 /* Why a run ended: what its hosts reported, and which of it was first. */
 void api_why(const struct api *a, const struct http_request *q, struct http_reply *reply);
+/* Hosts that fail again and again. */
+void api_suspects(const struct api *a, const struct http_request *q, struct http_reply *reply);
 /* The verdict about the last episode of a slice, or the one that the query names; and which there are. */
 void api_diagnosis(const struct api *a, const struct http_request *q, struct http_reply *reply);
 void api_captures(const struct api *a, const struct http_request *q, struct http_reply *reply);

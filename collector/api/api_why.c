@@ -46,16 +46,6 @@ struct why {
         bool cut;
 };
 
-/* The fields of an event: its body, of the collector's own its attributes. */
-static json_t *fields_of(const struct store_event *e) {
-        json_t *body = api_stored(e->body);
-
-        if (json_is_object(body))
-                return body;
-        json_decref(body);
-        return api_stored(e->attributes);
-}
-
 static int evidence_of(const char *name) {
         for (size_t i = 0; i < ELEMENTSOF(evidence); i++)
                 if (streq(name, event_def(evidence[i].id)->name))
@@ -68,7 +58,7 @@ static int evidence_of(const char *name) {
 /* The newest one of this name that is about the run, first: 1 ends the reading. */
 static int on_ended(const struct store_event_row *row, void *userdata) {
         struct why *w = userdata;
-        json_t *fields = fields_of(&row->event);
+        json_t *fields = api_event_fields(&row->event);
         bool is = streq(json_text_of(fields, "run"), w->run) &&
                   (streq(row->event.name, event_def(EVENT_RUN_EXITED)->name) ||
                    streq(json_text_of(fields, "state"), "ended"));
@@ -130,7 +120,7 @@ static int on_told(const struct store_event_row *row, void *userdata) {
                 return 1;
         if (i < 0)
                 return 0;
-        fields = fields_of(&row->event);
+        fields = api_event_fields(&row->event);
         v = evidence[i].of_run && !streq(json_text_of(fields, "run"), w->run) ? json_null()
                                                                             : told_json(row, fields, i);
         json_decref(fields);

@@ -318,14 +318,16 @@ static void judge_path(const struct diagnosis *d, const struct overview *o, stru
         };
         const struct path_end *end = d->paths.worst[s->host];
         bool explained = o->held + d->n_ended > 0;
+        double weight;
 
         if (!end)
                 return;
         s->path = end;
-        add_reason(s, KIND_PATH,
-                   weight_of(end->missing == d->paths.most && !explained ? by_verdict[d->paths.verdict]
-                                                                         : WEIGHT_PATH_EXPLAINED),
-                   STACK_NONE);
+        weight = weight_of(end->missing == d->paths.most && !explained ? by_verdict[d->paths.verdict]
+                                                                       : WEIGHT_PATH_EXPLAINED);
+        /* Where its agent does not answer either, both have one cause. The others wait for the run's own
+         * packets. */
+        add_reason(s, KIND_PATH, explained ? weight : MAX(weight, s->parts[KIND_SILENT]), STACK_NONE);
 }
 
 /* On how many hosts this check fails, too. What was not counted is taken for common. */

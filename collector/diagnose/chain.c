@@ -122,7 +122,7 @@ static void try_odd_thread(struct follower *f, const struct captured_process *p,
         enum alike alike;
 
         if (has_step(c, t) || t->stack == STACK_NONE || t->changed ||
-            (thread_moved(h, p, t) && (most || t->state != 'R' || !thread_ran(h, p, t))))
+            (thread_moved(h, p, t) && (most || !thread_stays(f->e, f->host, p, t))))
                 return;
         alike = evidence_alike(f->e, f->host, p, t);
         if (alike == ALIKE_MOST || alike == ALIKE_NEAR || (most && alike != ALIKE_ODD))

@@ -223,11 +223,26 @@ bool thread_stuck(const struct seen_host *h, const struct captured_process *p,
         return thread_before(h, p, thread) && !thread_moved(h, p, thread);
 }
 
-bool thread_ran(const struct seen_host *h, const struct captured_process *p,
-                const struct captured_thread *thread) {
-        const struct captured_thread *then = thread_before(h, p, thread);
+static bool same_function(const struct evidence *e, const struct captured_thread *a,
+                          const struct captured_thread *b) {
+        const struct stack_frame *frames = e->scene->table.frames;
+        uint32_t x, y;
 
-        return then && then->state == 'R';
+        if (a->stack == STACK_NONE || b->stack == STACK_NONE)
+                return false;
+        x = e->codes[a->stack].own;
+        y = e->codes[b->stack].own;
+        return x != STACK_NONE && y != STACK_NONE && frames[x].file == frames[y].file &&
+               frames[x].function == frames[y].function;
+}
+
+bool thread_stays(const struct evidence *e, uint32_t host, const struct captured_process *p,
+                  const struct captured_thread *thread) {
+        const struct captured_thread *then = thread_before(&e->hosts[host], p, thread);
+
+        if (!then || (then->state == 'R') != (thread->state == 'R'))
+                return false;
+        return thread->state == 'R' || same_function(e, then, thread);
 }
 
 static struct alike_thread like_what(const struct evidence *e, uint32_t host,

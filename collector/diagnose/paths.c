@@ -259,6 +259,11 @@ static bool end_carries(const struct evidence *e, const struct path_end *end) {
         return bad != SOCKET_MS_NONE && good < bad;
 }
 
+/* Who has answered can be reached, and the other end cannot. */
+static bool alone_answers(const struct evidence *e, const struct path_end *end) {
+        return e->hosts[end->host].last && !e->hosts[end->other->host].last;
+}
+
 /* Of what is bad between two hosts: the ends of one of them carry, those of the other do not. What carries
  * misses nobody. */
 static bool find_sound(const struct evidence *e, struct paths *x) {
@@ -271,7 +276,7 @@ static bool find_sound(const struct evidence *e, struct paths *x) {
 
                 if (end->missing == 0)
                         continue;
-                end->carries = end_carries(e, end);
+                end->carries = alone_answers(e, end) || end_carries(e, end);
                 host = end->carries ? &sound : &bad;
                 two |= *host != STACK_NONE && *host != end->host;
                 *host = end->host;

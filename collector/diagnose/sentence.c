@@ -189,6 +189,8 @@ static void put_reason(FILE *f, const struct diagnosis *d, const struct suspect 
                 return;
         case KIND_PATH:
                 put_path(f, d, s->path);
+                if (kind == s->kind && s->parts[KIND_SILENT] > 0)
+                        fputs(", and it did not answer: it is down, or cut off", f);
                 return;
         case KIND_CHECK:
                 put_finding(f, d, s->finding);
@@ -221,7 +223,8 @@ static void put_details(FILE *f, const struct diagnosis *d, const struct suspect
         if (r && r->place.kind == WAIT_STOPPED && state_of(r) == 'T')
                 fprintf(f, "kill -CONT %" PRIu32 " on that host lets it go on\n", r->pid);
         for (enum stall_kind i = KIND_ENDED; i < _KIND_MAX; i++)
-                if (i != s->kind && s->parts[i] > 0 && i != KIND_OWES && (i != KIND_ENDED || !r)) {
+                if (i != s->kind && s->parts[i] > 0 && i != KIND_OWES && (i != KIND_ENDED || !r) &&
+                    (i != KIND_SILENT || s->kind != KIND_PATH)) {
                         fputs("also: ", f);
                         put_reason(f, d, s, i);
                         fputc('\n', f);

@@ -76,6 +76,11 @@ class Collector(Case):
                                             "status": "KILL", "killed_by": "", "why": "no memory left",
                                             "remedy": "a smaller batch", "generation": 1}, 13, now)
         self.post("/v1/logs", otlp.request({**AGENT, "tpu.slice.name": "s0", "tpu.worker.id": 0}, [ended]))
+        for host in (AGENT, {"host.name": "h8"}):  # named twice: suspects, one of no slice
+            self.post("/v1/logs", otlp.request({**host, "service.name": "tpu-hostd"}, [
+                otlp.log("tpu.kernel.fault", {"fault": "disk", "meaning": "m", "lines": 1, "text": "t"}, 17,
+                         now),
+                otlp.log("tpu.run.exited", {"run": "r", "cause": "device-lost"}, 13, now)]))
         # no agent: all is null
         self.post("/v1/metrics",
                   otlp.request({"host.name": "pc"}, [otlp.gauge("m", [otlp.point(1, time=now)])]))

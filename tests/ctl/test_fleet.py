@@ -11,7 +11,7 @@ import subprocess
 import termios
 import unittest
 
-from ctl_case import TPUCTL, Ctl
+from ctl_case import TPUCTL, Ctl, ago
 from stand_ins import capture_wire, field
 
 
@@ -32,6 +32,28 @@ class Fleet(Ctl):
         for row, words in zip(rows[1:], ("asked", "stands", "went on")):
             self.assertIn(f" {words} ", row)
         self.assertIn("worker 2: it reads", rows[2])
+
+    def test_suspects(self):
+        server, url = self.collector()
+        path = ("GET", "/api/v1/suspects")
+        server.answers[path] = (200, {"suspects": [], "cut": False})
+        words = ["fleet", "suspects", "--collector", url]
+        self.expect(words, 0, stdout="no host fails again and again\n", stderr="")
+        reports = [dict(name="tpu.run.stall_confirmed", count=2, last=ago(7300),
+                        sentence="run b stalls: h2 waits"),
+                   dict(name="tpu.net.link_bad", count=1, last=ago(190), sentence="NIC eth1\33[0m")]
+        server.answers[path] = (200, {"cut": True, "suspects": [
+            dict(host="h2", slice="s0", worker_id=2, score=2.37, runs=2, reports=reports),
+            dict(host="h9", slice=None, worker_id=None, score=1.5, runs=0, reports=[])]})
+        self.expect(words, 0, stderr="", stdout="""\
+h2 (slice s0, worker 2): score 2.37, in 2 runs
+  2x tpu.run.stall_confirmed, the last 2 h ago: run b stalls: h2 waits
+  1x tpu.net.link_bad, the last 3 min ago: NIC eth1?[0m
+  to do: tpuctl fleet cordon h2 'fails again and again'
+h9: score 1.5
+  to do: tpuctl fleet cordon h9 'fails again and again'
+more was reported than was read: older reports do not count
+""")
 
     def test_hosts(self):
         server, url = self.collector()

@@ -81,7 +81,8 @@ class Orders(Ctl):
 
     def test_help_of_each(self):
         text = self.expect(["fleet", "--help"], 0).stdout
-        for word in ("slices", "stalls", "cordon", "drain", "uncordon", "observe", "repair", "release"):
+        for word in ("slices", "stalls", "suspects", "cordon", "drain", "uncordon", "observe", "repair",
+                     "release"):
             self.assertIn(f"\n  {word} ", text)
             own = self.expect(["fleet", word, "--help"], 0, stderr="").stdout
             self.assertTrue(own.startswith(f"Usage: tpuctl fleet {word} "), own)

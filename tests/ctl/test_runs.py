@@ -16,7 +16,9 @@ RUN = {"name": "train", "unit": "tpu-run-train.service", "state": "running", "ca
        "status": "", "framework": "jax", "malloc": "tcmalloc",
        "user": "ada", "command": "python3 train.py", "ended": None, "main_pid": 7, "processes": 2,
        "step": 12, "step_seconds": 0.5,
-       "goodput": 0.934, "suspicion": "no step for 31 s"}
+       "goodput": 0.934, "suspicion": "no step for 31 s",
+       "spent_seconds": {"step": 5820.0, "start": 31.2, "compile": 41, "checkpoint": 360, "evaluation": 0,
+                         "pause": 0, "stall": 0.0, "restart": 12}}
 
 HINTS = """\
 watch: tpuctl runs
@@ -60,6 +62,20 @@ train: may have stalled: no step for 31 s
 """)
         self.assertEqual([j["step"] for j in json.loads(self.expect(["runs", "--json"], 0).stdout)["runs"]],
                          [12, None, None, None])
+
+    def test_where_the_time_went(self):
+        started = int(time.time()) - 300
+        self.launchd().answers[22] = (23, b"".join(
+            field(1, launchd_run(name, "running", "", "", "", started, 0)) for name in ("train", "new")))
+        text = datetime.datetime.fromtimestamp(started,
+                                               datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+        self.hostd().answers[("GET", "/v1/runs")] = (200, {"runs": [dict(RUN, started=text)]})
+        self.expect(["runs", "--goodput"], 0, stderr="", stdout="""\
+train: 93 % of its time here went into steps
+  steps 97 min, start 31 s, compile 41 s, checkpoint 6 min, restart and steps made again 12 s
+new: no step of it was read here
+""")
+        self.assertIn("without --fleet", self.expect(["runs", "--goodput", "--fleet"], 64).stderr)
 
     def test_runs_tell_what_became_of_it(self):
         started = int(time.time()) - 300

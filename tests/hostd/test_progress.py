@@ -130,6 +130,10 @@ class Progress(unittest.TestCase):
                    "how long its steps took")
         self.assertRegex(self.h.call("/metrics")[2].decode(),
                          r'tpu_run_step_duration_seconds_bucket\{tpu_run_name="train",le="3\.0"\} 0\n')
+        run = self.h.get("/v1/runs")["runs"][0]
+        self.assertGreater(run["spent_seconds"]["step"], 0)
+        self.assertAlmostEqual(run["goodput"],
+                               run["spent_seconds"]["step"] / sum(run["spent_seconds"].values()))
         part = wait_until(lambda: self.part().get("suspected") and self.part(), 60,
                           "the registry to be told")
         self.assertEqual((part["suspicion"], part["step"]), (body["why"], 40))

@@ -11,13 +11,16 @@ import json
 import re
 import sys
 import time
+from pathlib import Path
 
 import control
+import page_view
 import scenario as s
 import slices
 from scenario import LabError
 
 HOSTS, PER_SLICE = 4, 2
+PICTURES = Path(__file__).resolve().parents[2] / "build/demo"
 
 
 class Teller:
@@ -195,6 +198,26 @@ def show_stack(lab):
             f"[training script: line {frames[0][0]} lies in {frames[0][1]}; database: the record is there]")
 
 
+def see_it(lab):
+    """The page of the collector that leads, while the run stands: in pictures, and on a terminal in the
+    person's own browser until a key is pressed."""
+    collector = control.leader(lab)
+    script = (f"import json, urllib.request as u; answer = u.urlopen('{page_view.PAGE}/api/v1/episodes'); "
+              "print(json.load(answer)['episodes'][0]['episode'])")
+    episode = collector.run(["python3", "-c", script], check=True).out.strip()
+    files = page_view.pictures(collector, PICTURES, {
+        "fleet": ("#/fleet", f"{HOSTS} hosts"), "run": ("#/run/train", "Run train"),
+        "stall": (f"#/stall/{episode}", "holds the run up")})
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        with page_view.on_loopback(collector) as url:
+            print(f"            open {url} in a browser of this machine; any key goes on", flush=True)
+            page_view.wait_for_key()
+    if not files:
+        return f"no pictures: no chromium here; the page is {page_view.PAGE} on {collector.name}"
+    names = ", ".join(f.name for f in files)
+    return f"pictures in {PICTURES.relative_to(PICTURES.parents[1])}: {names}"
+
+
 def resume(lab):
     host = lab.hosts[3]
     at = s.last_step(lab.hosts[0], "train")
@@ -231,6 +254,7 @@ STEPS = [
     ("Stop one rank", stop_rank),
     ("Ask who holds the run up", name_it),
     ("Ask where it stands", show_stack),
+    ("See it on the page", see_it),
     ("Let it go on", resume),
     ("End the run and clean up", end),
 ]

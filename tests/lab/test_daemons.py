@@ -18,6 +18,7 @@ sys.path.insert(0, str(HERE.parent))
 sys.path.insert(0, str(HERE))
 
 from lab.check import check      # noqa: E402  (the path comes first)
+from lab.command import LabError  # noqa: E402
 import scenario                  # noqa: E402
 
 FULL = os.environ.get("FULL") == "1"
@@ -66,7 +67,10 @@ class Daemons(unittest.TestCase):
     def remedied(self, line, timeout=30):
         """Types what the line says, as root, and waits until nothing is wrong."""
         self.host.sh(line["remedy"].split("# ")[0].replace("sudo ", ""), check=False)
-        self.host.wait_for(lambda: not self.wrong(), timeout, "nothing wrong any more")
+        try:
+            self.host.wait_for(lambda: not self.wrong(), timeout, "nothing wrong any more")
+        except LabError as e:
+            raise LabError(f"{e}; now {self.wrong()}") from e
 
     def drop_in(self, name, text):
         self.host.write(f"/run/systemd/system/{name}.service.d/test.conf", text)
@@ -161,7 +165,7 @@ class Daemons(unittest.TestCase):
         host.sh("systemctl stop tpu-netcfg")
         host.wait_for(lambda: any(re.search("daemon.state tpu-netcfg: (WARN|FAIL)", line) for line in
                                   host.journal("tpu-hostd.service").splitlines()), 200, "the event")
-        host.wait_for(lambda: "daemon.state tpu-netcfg" in scenario.ctl(host, "fleet", "hosts", "--json",
+        host.wait_for(lambda: "daemon.state tpu-netcfg" in scenario.ctl(host, "fleet", "--json",
                                                                         check=False).out, 150, "the fleet")
         host.sh("systemctl start tpu-netcfg")
 

@@ -236,7 +236,6 @@ class Life(unittest.TestCase):
     def test_four_hosts_and_a_collector(self):
         with Lab(hosts=4, collector=[], unified=True) as lab:
             print(f"4 hosts and a collector up in {lab.boot_seconds:.2f} s", file=sys.stderr)
-            self.assertLessEqual(lab.boot_seconds, 10)
             self.assertEqual(lab.collector.sh("hostname").strip(), "collector")
             for host in lab.hosts:
                 self.assertEqual(host.run(["ping", "-q", "-c1", "-W1", "collector"]).code, 0)

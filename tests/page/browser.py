@@ -23,9 +23,9 @@ def missing():
 
 class Browser:
     """One program with one page. errors: what its console and its scripts complained about; requests: each
-    URL that was asked for."""
+    URL that was asked for. within: a command that runs it elsewhere, for example in another network."""
 
-    def __init__(self):
+    def __init__(self, within=()):
         self.folder = tempfile.TemporaryDirectory(prefix="page-browser-")
         read_theirs, self.write = os.pipe()
         self.read, write_theirs = os.pipe()
@@ -38,6 +38,7 @@ class Browser:
         read_theirs, write_theirs = (self._above(fd) for fd in (read_theirs, write_theirs))
         self.process = subprocess.Popen(
             [
+                *within,
                 PROGRAM,
                 "--headless=new",
                 "--no-sandbox",

@@ -211,29 +211,36 @@ static void test_cut_shapes(void) {
         }
 }
 
-/* The NIC that its agent uses, too, is cut: it is silent, and what the others miss is its address. */
+/* The NIC that its agent uses, too, is cut: it is silent, and what the others miss is its address. Where one
+ * other misses it alone, that one has answered. */
 static void test_cut_and_silent(void) {
-        _cleanup_scene_ struct scene scene = SCENE_NULL;
-        struct diagnosis *d;
+        for (uint32_t miss = 1; miss <= 3; miss += 2) {
+                _cleanup_scene_ struct scene scene = SCENE_NULL;
+                struct diagnosis *d;
 
-        for (uint32_t i = 0; i < 4; i++) {
-                struct host_capture c;
-                char own[32];
+                for (uint32_t i = 0; i < 4; i++) {
+                        struct host_capture c;
+                        char own[32];
 
-                scene_host(&c, i, 0);
-                (void) snprintf(own, sizeof(own), "10.10.0.%u", 10 + i);
-                c.silent = i == 2;
-                if (!c.silent) {
-                        scene_process(&c, &scene.table, WAITING);
-                        unanswered(&c, &scene.table, own, "10.10.0.12");
+                        scene_host(&c, i, 0);
+                        (void) snprintf(own, sizeof(own), "10.10.0.%u", 10 + i);
+                        c.silent = i == 2;
+                        if (!c.silent)
+                                scene_process(&c, &scene.table, WAITING);
+                        if (!c.silent && (miss == 3 || i == 0))
+                                unanswered(&c, &scene.table, own, "10.10.0.12");
+                        ASSERT_OK(scene_add(&scene, &c));
                 }
-                ASSERT_OK(scene_add(&scene, &c));
+                d = scene_diagnose(&scene, 4, RUN_STALLED);
+                ASSERT_EQ(d->suspects[0].host, 2);
+                ASSERT_EQ(d->suspects[0].kind, KIND_PATH);
+                ASSERT_TRUE(strstr(d->summary, "10.10.0.12 and "));
+                ASSERT_TRUE(strstr(d->summary, "lost, and it did not answer: it is down, or cut off, the 3 "
+                                               "others wait in all-reduce"));
+                ASSERT_TRUE(!strstr(d->suspects[0].details, "did not answer"));
+                ASSERT_EQ(d->n_odd, 1);
+                (void) diagnosis_free(d);
         }
-        d = scene_diagnose(&scene, 4, RUN_STALLED);
-        ASSERT_EQ(d->suspects[0].host, 2);
-        ASSERT_TRUE(strstr(d->summary, ", the 3 others wait in all-reduce"));
-        ASSERT_EQ(d->n_odd, 1);
-        (void) diagnosis_free(d);
 }
 
 /* Connections without an answer say nothing against a rank that is seen not to wait, and nothing for a

@@ -341,4 +341,42 @@ static void test_pairs_that_cannot_be_told(void) {
         (void) diagnosis_free(d);
 }
 
-TEST_MAIN(test_shapes_by_causes, test_the_chain, test_pairs_that_cannot_be_told)
+/* A thread that asks for a name again and again stands in another line each time, and does not get on. One
+ * that has gone to another function does. */
+static void test_a_call_that_is_tried_again(void) {
+        static const struct {
+                const char *before;
+                bool named;
+        } cases[] = {
+                { "feed.py:7 draw | names.py:5 find", true },
+                { "feed.py:7 draw | files.py:5 load", false },
+        };
+
+        for (size_t k = 0; k < ELEMENTSOF(cases); k++) {
+                static struct world w;
+                _cleanup_scene_ struct scene scene = SCENE_NULL;
+                struct diagnosis *d;
+
+                world_init(&w, 4);
+                for (uint32_t i = 0; i < 4; i++) {
+                        struct world_thread *t;
+
+                        if (i != 1)
+                                (void) world_recv(&w, i, world_main(&w, i), world_link(&w, 1, i));
+                        t = world_thread(&w, i, world_pid(i), 300 + i, "feeder", "feed.py:9 draw");
+                        (void) world_wait(t, WAIT_LOCK);
+                }
+                cause_names(&w, 1);
+                w.hosts[1].threads[1].waits[0] = world_main(&w, 1)->waits[0];
+                w.hosts[1].threads[1].stack = "feed.py:7 draw | names.py:3 find";
+                w.hosts[1].threads[1].before = cases[k].before;
+                world_main(&w, 1)->waits[0] = (struct captured_wait){ .kind = WAIT_LOCK,
+                                                                      .fd = WAIT_FD_NONE };
+                d = world_diagnose(&w, &scene);
+                ASSERT_EQ(strstr(d->summary, "→ 169.254.169.254:53") != NULL, cases[k].named);
+                (void) diagnosis_free(d);
+        }
+}
+
+TEST_MAIN(test_shapes_by_causes, test_the_chain, test_pairs_that_cannot_be_told,
+          test_a_call_that_is_tried_again)

@@ -91,9 +91,12 @@ static void test_uplink(void) {
 }
 
 static struct run_seen progress_of(const char *run, void *userdata) {
+        static const struct goodput half = { .spent = { [GOODPUT_STEP] = 30 * USEC_PER_SEC,
+                                                        [GOODPUT_STALL] = 30 * USEC_PER_SEC } };
+
         if (streq(run, "train"))
-                return (struct run_seen){ .log = userdata, .goodput = 0.5, .suspicion = "no step" };
-        return (struct run_seen){ .goodput = NAN };
+                return (struct run_seen){ .log = userdata, .goodput = &half, .suspicion = "no step" };
+        return (struct run_seen){ .log = NULL };
 }
 
 static void test_runs(void) {
@@ -118,8 +121,11 @@ static void test_runs(void) {
         ASSERT_TRUE(json_is_null(json_object_get(json_array_get(list, 0), "ended")));
         ASSERT_STREQ(text_at(json_array_get(list, 0), "suspicion"), "no step");
         ASSERT_TRUE(json_real_value(json_object_get(json_array_get(list, 0), "goodput")) == 0.5);
+        ASSERT_TRUE(json_real_value(json_object_get(
+                            json_object_get(json_array_get(list, 0), "spent_seconds"), "stall")) == 30);
         ASSERT_TRUE(json_is_null(json_object_get(json_array_get(list, 1), "step")));
         ASSERT_TRUE(json_is_null(json_object_get(json_array_get(list, 1), "goodput")));
+        ASSERT_TRUE(json_is_null(json_object_get(json_array_get(list, 1), "spent_seconds")));
         ASSERT_TRUE(json_is_null(json_object_get(json_array_get(list, 1), "suspicion")));
         json_decref(list);
         free(l);

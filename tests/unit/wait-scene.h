@@ -21,7 +21,7 @@
 
 struct world_thread {
         uint32_t pid, tid;
-        const char *name, *stack;
+        const char *name, *stack, *before; /* before: in the first capture; NULL: as in the second */
         char state;
         struct captured_wait waits[WORLD_THREADS_MAX];
         size_t n_waits;
@@ -201,7 +201,9 @@ static inline void world_add_process(struct world *w, uint32_t host, const struc
                 if (thread->pid != p->pid)
                         continue;
                 scene_thread(c, t, thread->tid, thread->name,
-                             (struct scripted){ thread->stack, thread->state, NULL });
+                             (struct scripted){ c->round == 0 && thread->before ? thread->before
+                                                                                : thread->stack,
+                                                thread->state, NULL });
                 for (size_t k = 0; k < thread->n_waits; k++) {
                         struct captured_wait wait = thread->waits[k];
 

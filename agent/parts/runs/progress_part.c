@@ -385,9 +385,8 @@ void progress_pace(const struct bus *b, const char *run, usec_t *ret_recent, use
 
 double progress_goodput(const struct bus *b, const char *run) {
         const struct watched *w = watched_of(b, run);
-        usec_t total = w ? goodput_total(&w->goodput) : 0;
 
-        return total > 0 ? (double) w->goodput.spent[GOODPUT_STEP] / (double) total : NAN;
+        return w ? goodput_share(&w->goodput) : NAN;
 }
 
 const char *progress_doing(const struct bus *b, const char *run) {
@@ -419,8 +418,9 @@ static struct run_seen run_seen_of(const char *run, void *userdata) {
         struct run_log *log = run_log_of(b);
         const struct suspicion *s = progress_suspicion(b, run);
         const struct host_run *j = host_runs_find(b->runs, run);
+        const struct watched *w = watched_of(b, run);
         struct run_seen seen = { .log = log ? run_log_find(log, run) : NULL,
-                                 .goodput = progress_goodput(b, run),
+                                 .goodput = w ? &w->goodput : NULL,
                                  .suspicion = s ? s->why : NULL };
 
         if (j && !host_run_lives(j))

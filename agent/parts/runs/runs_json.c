@@ -11,12 +11,25 @@ static json_t *number_json(double d) {
         return isfinite(d) ? json_real(d) : json_null();
 }
 
+/* {cause: seconds}; null: nothing is counted. */
+static json_t *spent_json(const struct goodput *g) {
+        json_t *v;
+
+        if (!g || goodput_total(g) == 0)
+                return json_null();
+        v = json_object();
+        for (enum goodput_cause c = 0; v && c < _GOODPUT_MAX; c++)
+                (void) json_object_set_new(v, goodput_cause_name(c),
+                                           json_real((double) g->spent[c] / USEC_PER_SEC));
+        return v;
+}
+
 static json_t *run_json(const struct host_run *run, const struct run_seen *seen) {
         const struct run_progress *p = seen->log;
         bool steps = p && p->progress.lines > 0;
 
         return json_pack(
-                "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:o, s:o, s:o, "
+                "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, "
                 "s:s?, s:s?, s:I, s:I, s:I, s:s, s:s, s:b, s:s, s:s}",
                 "name", run->name, "unit", run->unit, "state", run->state, "cause", run->cause, "code",
                 run->code, "status", run->status, "framework", run->framework, "malloc", run->malloc, "user",
@@ -24,8 +37,10 @@ static json_t *run_json(const struct host_run *run, const struct run_seen *seen)
                 answer_instant(run->ended_real), "main_pid", (int) run->main_pid, "processes",
                 (int) run->processes, "step",
                 steps ? json_integer((json_int_t) p->progress.last_step) : json_null(), "step_seconds",
-                number_json(steps ? p->progress.last.seconds : NAN), "goodput", number_json(seen->goodput),
-                "suspicion", seen->suspicion, "killed_by", seen->killed_by[0] ? seen->killed_by : NULL,
+                number_json(steps ? p->progress.last.seconds : NAN), "goodput",
+                number_json(seen->goodput ? goodput_share(seen->goodput) : NAN), "spent_seconds",
+                spent_json(seen->goodput), "suspicion", seen->suspicion, "killed_by",
+                seen->killed_by[0] ? seen->killed_by : NULL,
                 "generation", (json_int_t) run->generation, "restarts", (json_int_t) run->restarts,
                 "restarts_max", (json_int_t) run->restarts_max, "why", run->why, "remedy", run->remedy,
                 "adopted", run->adopted, "container", run->container, "devices", run->devices);

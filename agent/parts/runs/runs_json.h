@@ -7,13 +7,14 @@
 #include <jansson.h>
 
 #include "deaths.h"
+#include "goodput.h"
 #include "host_runs.h"
 #include "run_log.h"
 
 /* What is known of a run beside what tpu-launchd says. */
 struct run_seen {
         const struct run_progress *log; /* NULL: nothing was read of it */
-        double goodput;                 /* NAN: not known */
+        const struct goodput *goodput;  /* where its time went; NULL: not known */
         const char *suspicion;          /* why it may have stalled; NULL: it is not suspected */
         char killed_by[DEATH_TEXT_MAX]; /* what ended it; empty: nothing was seen, or it lives */
 };
