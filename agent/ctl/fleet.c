@@ -240,11 +240,7 @@ static char *summary_text(void) {
               SLICES_SUMMARY "\n  stalls                       " STALLS_SUMMARY,
               f);
         fleet_orders_list(f);
-        if (!memstream_close(f, &text)) {
-                free(text);
-                return NULL;
-        }
-        return text;
+        return memstream_close(f, &text);
 }
 
 static int report_misuse(const char *word) {

@@ -297,11 +297,7 @@ static char *cell_text(const json_t *o, usec_t now, const char *template) {
         if (!f)
                 return NULL;
         show(f, o, now, template);
-        if (!memstream_close(f, &text)) {
-                free(text);
-                return NULL;
-        }
-        return text;
+        return memstream_close(f, &text);
 }
 
 static int add_row(struct table *t, const json_t *o, usec_t now, const struct column *columns) {

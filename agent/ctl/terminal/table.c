@@ -48,11 +48,7 @@ static char *clean_copy(const char *text) {
         if (!f)
                 return NULL;
         print_clean(f, text, false);
-        if (!memstream_close(f, &copy)) {
-                free(copy);
-                return NULL;
-        }
-        return copy;
+        return memstream_close(f, &copy);
 }
 
 int table_add(struct table *t, const char *const cells[]) {
