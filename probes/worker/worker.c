@@ -7,7 +7,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "report.h"
 #include "processes.h"
@@ -291,13 +290,6 @@ void worker_tell_failure(const struct probe *p, int error, bool stuck, struct si
         s->finding(s, &f);
 }
 
-static usec_t now(void) {
-        struct timespec t;
-
-        (void) clock_gettime(CLOCK_MONOTONIC, &t); /* it never fails for this clock */
-        return (usec_t) t.tv_sec * USEC_PER_SEC + (usec_t) t.tv_nsec / NSEC_PER_USEC;
-}
-
 /* 0, or -ETIMEDOUT when it does not end, which only a kernel wait can do to a killed process. */
 static int reap(pid_t pid) {
         for (usec_t waited = 0; waited <= REAP_TIMEOUT; waited += USEC_PER_MSEC) {
@@ -311,12 +303,12 @@ static int reap(pid_t pid) {
 }
 
 int worker_finish(struct worker *w, struct sink *s) {
-        usec_t deadline = now() + w->probe->timeout;
+        usec_t deadline = clock_boot(&clock_system) + w->probe->timeout;
         int r = 0;
 
         while (r == 0) {
                 struct pollfd p = { .fd = w->fd, .events = POLLIN };
-                usec_t t = now();
+                usec_t t = clock_boot(&clock_system);
 
                 if (t >= deadline)
                         r = -ETIMEDOUT;
