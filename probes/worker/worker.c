@@ -8,8 +8,9 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "report.h"
+#include "json_text.h"
 #include "processes.h"
+#include "report.h"
 
 /* --- Writing ------------------------------------------------------------------------------------------- */
 
@@ -29,18 +30,15 @@ static void put_finding(struct sink *s, const struct finding *f) {
         put_line((struct writer *) s, json_pack("{s:o}", "finding", finding_to_json(f)));
 }
 
-/* Numbers only: no probe makes a histogram. */
+/* Numbers only: no probe makes a histogram. The rest of a metric is in metrics.def. */
 static void put_sample(struct sink *s, const struct sample *m) {
-        json_t *attributes = json_array(), *value = m->is_int ? json_integer(m->i) : json_real(m->d);
+        json_t *values = json_array();
 
         for (size_t i = 0; i < ELEMENTSOF(m->keys) && m->keys[i]; i++)
-                (void) json_array_append_new(
-                        attributes, json_pack("[s, s]", m->keys[i], m->values[i] ? m->values[i] : ""));
+                values = json_list_add(values, json_string(m->values[i] ? m->values[i] : ""));
         put_line((struct writer *) s,
-            json_pack("{s:{s:s, s:s, s:s, s:b, s:o, s:o}}", "sample", "name", m->name, "unit",
-                      m->unit ? m->unit : "", "description", m->description, "counter",
-                      m->kind == SAMPLE_COUNTER, "value", value,
-                      "attributes", attributes));
+                 json_pack("{s:{s:s, s:o, s:o}}", "sample", "name", m->name, "value",
+                           m->is_int ? json_integer(m->i) : json_real(m->d), "values", values));
 }
 
 int wire_serve(const struct probe *p, const struct host *h, const struct probe_context *c, FILE *out) {
@@ -53,16 +51,6 @@ int wire_serve(const struct probe *p, const struct host *h, const struct probe_c
 
 /* --- Reading ------------------------------------------------------------------------------------------- */
 
-static const char *keep(struct wire_reader *r, const char *text) {
-        for (size_t i = 0; i < r->n_names; i++)
-                if (streq(r->names[i], text))
-                        return r->names[i];
-        if (r->n_names == WIRE_NAMES_MAX)
-                return NULL;
-        r->names[r->n_names] = strdup(text);
-        return r->names[r->n_names] ? r->names[r->n_names++] : NULL;
-}
-
 static int take_finding(const json_t *o, struct sink *s) {
         struct finding f;
         int r = finding_from_json(o, &f);
@@ -72,38 +60,27 @@ static int take_finding(const json_t *o, struct sink *s) {
         return r;
 }
 
-static int take_sample(struct wire_reader *r, json_t *o, struct sink *s) {
-        const char *name, *unit, *description;
-        json_t *value, *attributes, *pair;
-        struct sample m = { 0 };
-        size_t i;
-        int counter;
+static enum metric_id find_metric(const char *name) {
+        enum metric_id id = 0;
 
-        if (json_unpack(o, "{s:s, s:s, s:s, s:b, s:o, s:o}", "name", &name, "unit", &unit, "description",
-                        &description, "counter", &counter, "value", &value, "attributes", &attributes) < 0 ||
-            !json_is_number(value))
+        while (id < _METRIC_MAX && !streq(metric_def(id)->name, name))
+                id++;
+        return id;
+}
+
+static int take_sample(const json_t *o, struct sink *s) {
+        const json_t *value = json_object_get(o, "value"), *values = json_object_get(o, "values");
+        const char *name = json_string_value(json_object_get(o, "name")), *v[3];
+        enum metric_id id = name ? find_metric(name) : _METRIC_MAX;
+
+        if (id == _METRIC_MAX || !json_is_number(value))
                 return -EBADMSG;
-        m.name = keep(r, name);
-        m.unit = unit[0] ? keep(r, unit) : NULL;
-        m.description = keep(r, description);
-        m.kind = counter ? SAMPLE_COUNTER : SAMPLE_GAUGE;
-        m.is_int = json_is_integer(value);
-        if (m.is_int)
-                m.i = json_integer_value(value);
+        for (size_t i = 0; i < ELEMENTSOF(v); i++)
+                v[i] = json_string_value(json_array_get(values, i));
+        if (json_is_integer(value))
+                put_int(s, id, json_integer_value(value), v[0], v[1], v[2]);
         else
-                m.d = json_real_value(value);
-        json_array_foreach (attributes, i, pair) {
-                const char *key;
-
-                if (i >= ELEMENTSOF(m.keys) || json_unpack(pair, "[s, s]", &key, &m.values[i]) < 0)
-                        return -EBADMSG;
-                m.keys[i] = keep(r, key);
-                if (!m.keys[i])
-                        return -E2BIG;
-        }
-        if (!m.name || (unit[0] && !m.unit) || !m.description)
-                return -E2BIG;
-        s->sample(s, &m);
+                put_double(s, id, json_real_value(value), v[0], v[1], v[2]);
         return 0;
 }
 
@@ -114,7 +91,7 @@ static int take_line(struct wire_reader *r, const char *line, size_t len, struct
         if ((part = json_object_get(o, "finding")))
                 e = take_finding(part, s);
         else if ((part = json_object_get(o, "sample")))
-                e = take_sample(r, part, s);
+                e = take_sample(part, s);
         else if (json_is_integer(part = json_object_get(o, "done"))) {
                 r->done = true;
                 r->result = (int) json_integer_value(part);
@@ -166,16 +143,8 @@ int wire_take(struct wire_reader *r, const char *data, size_t len, struct sink *
         return 0;
 }
 
-void wire_restart(struct wire_reader *r) {
-        drop_part(r);
-        r->done = false;
-        r->result = 0;
-}
-
 void wire_clear(struct wire_reader *r) {
         drop_part(r);
-        for (size_t i = 0; i < r->n_names; i++)
-                free(r->names[i]);
         *r = (struct wire_reader){ 0 };
 }
 
@@ -251,7 +220,7 @@ int worker_start(const struct worker_program *program, const struct host *h, con
         ret->pid = pid;
         ret->fd = TAKE_FD(in);
         ret->started = host_now(h);
-        wire_restart(&ret->reader);
+        wire_clear(&ret->reader);
         return 0;
 }
 

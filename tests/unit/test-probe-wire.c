@@ -48,11 +48,11 @@ static void test_long(void) {
 
         memset(line, ' ', sizeof(line));
         ASSERT_EQ(wire_take(&r, line, sizeof(line), &seen.sink), -E2BIG);
-        wire_restart(&r);
+        wire_clear(&r);
         for (size_t i = 0; i < sizeof(line) && e == 0; i++)
                 e = wire_take(&r, line + i, 1, &seen.sink);
         ASSERT_EQ(e, -E2BIG);
-        wire_restart(&r);
+        wire_clear(&r);
         ASSERT_TRUE(!r.line);
         ASSERT_OK(wire_take(&r, "{\"don", 5, &seen.sink));
         ASSERT_OK(wire_take(&r, "e\":-5}\n", 7, &seen.sink));

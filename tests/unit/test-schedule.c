@@ -152,14 +152,13 @@ static void answers(void) {
                "\"wanted\":\"\","
                "\"source\":\"\",\"reason\":\"\",\"remedy\":\"\"}}'\n"
                "echo "
-               "'{\"sample\":{\"name\":\"n\",\"unit\":\"By\",\"description\":\"d\",\"counter\":false,"
-               "\"value\":7,"
-               "\"attributes\":[[\"k\",\"v\"]]}}'\necho '{\"done\":0}'");
+               "'{\"sample\":{\"name\":\"tpu.nic.mtu\",\"value\":7,\"values\":[\"v\"]}}'\n"
+               "echo '{\"done\":0}'");
         turn(&b, 5 * USEC_PER_SEC, 1);
         ASSERT_EQ(b.whole, 1);
         ASSERT_STREQ(b.last.check, "slow.x");
         ASSERT_EQ(b.last.verdict, VERDICT_WARN);
-        ASSERT_STREQ(b.sample, "n{k=v} 7");
+        ASSERT_STREQ(b.sample, "tpu.nic.mtu{network.interface.name=v} 7");
         schedule_run_all(b.schedule);
         turn(&b, 5 * USEC_PER_SEC, 2);
         ASSERT_EQ(b.whole, 2);
@@ -222,6 +221,7 @@ static void bad_answers(void) {
                 "echo garbage",
                 "echo '{\"finding\":{}}'",
                 "echo '{\"sample\":{\"name\":1}}'; exec sleep 1000",
+                "echo '{\"sample\":{\"name\":\"n\",\"value\":7,\"values\":[]}}'; exec sleep 1000",
                 "head -c 100000 /dev/zero | tr '\\0' x; exec sleep 1000",
                 "echo '{\"done\":-5}'",
                 "kill -SEGV $$",
