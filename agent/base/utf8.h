@@ -10,6 +10,8 @@
  * control character (C0, DEL, C1) but tab and newline, by '?'. In place; the length stays. Returns how many
  * bytes were replaced. */
 size_t utf8_scrub(char *s, size_t len);
+/* The same, but control characters stay: for what is shown with escapes. */
+void utf8_mend(char *s);
 
 /* Whether it is valid, without control characters of C0 but tab and newline, and without DEL; C1 is left in.
  */

@@ -3,7 +3,7 @@
 /*
  * Text for a file, gathered in one buffer: a capture is tens of thousands of short pieces, and
  * neither printf() nor a tree of JSON values puts them together within a millisecond. What is
- * put must be UTF-8 already (text_to_utf8(), text_clean()). That the file could not be written is
+ * put must be UTF-8 already (text_to_utf8(), utf8_mend()). That the file could not be written is
  * remembered for sink_flush().
  */
 #include "base.h"

@@ -2,45 +2,10 @@
 #include "process.h"
 
 #include "grow.h"
+#include "utf8.h"
 
 #include <fcntl.h>
 #include <sys/syscall.h> /* __NR_…: the kernel's own: Debian 11's C library knows fewer */
-
-/* --- Names --------------------------------------------------------------------------------------------- */
-
-/* Bytes of the well-formed sequence at p, 0 when there is none (Unicode, table 3-7). */
-static size_t sequence_length(const uint8_t *p) {
-        uint8_t low = 0x80, high = 0xBF;
-        size_t n;
-
-        if (p[0] < 0x80)
-                return 1;
-        if (p[0] < 0xC2 || p[0] > 0xF4)
-                return 0;
-        n = p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : 4;
-        if (p[0] == 0xE0)
-                low = 0xA0;
-        else if (p[0] == 0xED)
-                high = 0x9F;
-        else if (p[0] == 0xF0)
-                low = 0x90;
-        else if (p[0] == 0xF4)
-                high = 0x8F;
-        for (size_t i = 1; i < n; i++, low = 0x80, high = 0xBF)
-                if (p[i] < low || p[i] > high)
-                        return 0;
-        return n;
-}
-
-void text_clean(char *s) {
-        while (*s) {
-                size_t n = sequence_length((const uint8_t *) s);
-
-                if (n == 0)
-                        *s = '?';
-                s += MAX(n, (size_t) 1);
-        }
-}
 
 /* --- Files of the process ------------------------------------------------------------------------------ */
 
@@ -195,7 +160,7 @@ static void read_command(const struct process *p, char buf[static PROCESS_COMMAN
 
 void process_command(const struct process *p, char buf[static PROCESS_COMMAND_MAX]) {
         read_command(p, buf);
-        text_clean(buf);
+        utf8_mend(buf);
 }
 
 /* --- System calls by name: those of x86-64 that a thread can wait in (asm/unistd_64.h) -------------- */
@@ -296,12 +261,12 @@ static int task_read(const struct process *p, struct task *t, bool keep) {
         t->state = at ? *at : '?';
         if (at)
                 (void) snprintf(t->name, sizeof(t->name), "%.63s", name);
-        text_clean(t->name);
+        utf8_mend(t->name);
         if (at)
                 r = (int) stat_field(&at, &field, 20);
         if (t->state != 'R' && task_file(p, t, WCHAN, keep, text, sizeof(text)) == 0 && !streq(text, "0"))
                 (void) snprintf(t->wait, sizeof(t->wait), "%.63s", text);
-        text_clean(t->wait);
+        utf8_mend(t->wait);
         t->in = (struct task_call){ .number = t->state == 'R' ? CALL_RUNNING : CALL_UNKNOWN };
         if (t->state != 'R')
                 t->in.error = task_file(p, t, SYSCALL, keep, text, sizeof(text));

@@ -97,9 +97,3 @@ int process_task_cpu(const struct process *p, pid_t tid);
 
 /* Calls visit for every child (one level). Returns 0, or what visit returned when not 0, or -errno. */
 int process_children(const struct process *p, int (*visit)(pid_t pid, void *userdata), void *userdata);
-
-/*
- * Replaces every byte that is no part of well-formed UTF-8 by '?'. For names that the kernel passes on as
- * they are.
- */
-void text_clean(char *s);
