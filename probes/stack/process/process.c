@@ -34,8 +34,7 @@ int process_read(const struct process *p, const char *name, char *buf, size_t si
         return 0;
 }
 
-/* Whether NSpid has more than one number: "NSpid:\t4711\t12". The last one is stored in *ret. */
-static bool nested_pid(const char *status, pid_t *ret) {
+bool process_nested_pid(const char *status, pid_t *ret) {
         const char *p = strstr(status, "\nNSpid:");
         unsigned n = 0;
 
@@ -64,7 +63,7 @@ int process_open(const struct host *h, pid_t pid, struct process *ret) {
         r = process_read(&p, "status", status, sizeof(status), NULL);
         if (r < 0)
                 return r;
-        p.nested = nested_pid(status, &own);
+        p.nested = process_nested_pid(status, &own);
         *ret = p;
         p.dir_fd = -1;
         return 0;
@@ -199,24 +198,20 @@ static const char *syscall_name(long number, char buf[static SYSCALL_NAME_MAX]) 
 
 /* --- Threads ------------------------------------------------------------------------------------------- */
 
-/* "0 0x3 0x7f… …": number, arguments, sp, pc; "-1 SP PC": it waits in no system call; "running". */
-static void take_call(const char *text, struct task *t) {
-        char buf[SYSCALL_NAME_MAX], *at;
-        struct task_call *c = &t->in;
+struct task_call task_call_parse(const char *text) {
+        struct task_call c = { 0 };
+        char *at;
 
-        c->number = strtol(text, &at, 10);
-        if (at == text) {
-                c->number = CALL_RUNNING;
-                return;
-        }
-        for (size_t i = 0; c->number >= 0 && i < ELEMENTSOF(c->arguments); i++)
-                c->arguments[i] = strtoull(at, &at, 16);
-        c->sp = strtoull(at, &at, 16);
-        c->pc = strtoull(at, &at, 16);
-        if (c->number >= 0)
-                (void) snprintf(t->call, sizeof(t->call), "%s", syscall_name(c->number, buf));
-        else
-                c->number = CALL_FAULT;
+        c.number = strtol(text, &at, 10);
+        if (at == text)
+                return (struct task_call) { .number = CALL_RUNNING };
+        for (size_t i = 0; c.number >= 0 && i < ELEMENTSOF(c.arguments); i++)
+                c.arguments[i] = strtoull(at, &at, 16);
+        c.sp = strtoull(at, &at, 16);
+        c.pc = strtoull(at, &at, 16);
+        if (c.number < 0)
+                c.number = CALL_FAULT;
+        return c;
 }
 
 enum { STAT, WCHAN, SYSCALL };
@@ -249,7 +244,7 @@ static int task_file(const struct process *p, struct task *t, unsigned which, bo
 
 /* Returns how many threads its process has, or -errno when it has ended. */
 static int task_read(const struct process *p, struct task *t, bool keep) {
-        char path[64], text[4096];
+        char path[64], text[4096], number[SYSCALL_NAME_MAX];
         const char *name, *at = NULL;
         unsigned field = 3;
         int r = task_file(p, t, STAT, keep, text, sizeof(text));
@@ -271,10 +266,12 @@ static int task_read(const struct process *p, struct task *t, bool keep) {
         if (t->state != 'R')
                 t->in.error = task_file(p, t, SYSCALL, keep, text, sizeof(text));
         if (t->state != 'R' && t->in.error == 0)
-                take_call(text, t);
+                t->in = task_call_parse(text);
+        if (t->in.number >= 0)
+                (void) snprintf(t->call, sizeof(t->call), "%s", syscall_name(t->in.number, number));
         (void) snprintf(path, sizeof(path), "task/%d/status", (int) t->tid);
         if (p->nested && process_read(p, path, text, sizeof(text), NULL) >= 0)
-                (void) nested_pid(text, &t->own);
+                (void) process_nested_pid(text, &t->own);
         return r;
 }
 
