@@ -171,10 +171,9 @@ static void search_file(struct search *s, const char *path) {
 static int visit_sysctl_file(const char *name, void *userdata) {
         struct search *s = userdata;
         char path[128];
-        size_t len = strlen(name);
 
         /* what a shell would take apart is not put into a remedy, and ours is not theirs */
-        if (len < 5 || !streq(name + len - 5, ".conf") || strpbrk(name, " '\"\\$`;&|<>()*?") ||
+        if (!endswith(name, ".conf") || strpbrk(name, " '\"\\$`;&|<>()*?") ||
             strstr(name, "tpu-hostd"))
                 return 0;
         if (snprintf(path, sizeof(path), "%s/%s", s->directory, name) < (int) sizeof(path))
@@ -214,12 +213,6 @@ static const char *known_candidates(const struct host *h, char buf[static 128]) 
 
 /* --- Words --------------------------------------------------------------------------------------------- */
 
-static bool ends_with(const char *text, const char *end) {
-        size_t n = strlen(text), m = strlen(end);
-
-        return n >= m && streq(text + n - m, end);
-}
-
 void contested_words(const struct host *h, const struct contested *c, struct finding *f) {
         usec_t ago = host_now(h) - MIN(c->since, host_now(h));
         char since[CLOCK_TEXT_MAX], times[24], pid[24], line[24], candidates[128];
@@ -229,7 +222,7 @@ void contested_words(const struct host *h, const struct contested *c, struct fin
         (void) snprintf(times, sizeof(times), "%u", c->times);
         (void) snprintf(pid, sizeof(pid), "%d", c->pid);
         if (c->pid > 0) {
-                bool service = ends_with(c->unit, ".service") && !startswith(c->unit, "user@");
+                bool service = endswith(c->unit, ".service") && !startswith(c->unit, "user@");
 
                 check_say(f, service ? WORDS_CONTESTED_UNIT : WORDS_CONTESTED_PID, since, times, c->theirs,
                           pid, c->command, service ? c->unit : c->unit[0] ? c->unit : "no unit");
