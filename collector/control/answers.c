@@ -207,11 +207,8 @@ bool answers_is_due(struct answers *a, const struct gang *g, const struct record
 static json_t *list_in_short(const json_t *list, size_t named, json_t *nobody) {
         json_t *out = json_array();
 
-        for (size_t i = 0; out && i < json_array_size(list); i++)
-                if (json_array_append(out, i < named ? json_array_get(list, i) : nobody) < 0) {
-                        json_decref(out);
-                        return NULL;
-                }
+        for (size_t i = 0; i < json_array_size(list); i++)
+                out = json_list_add(out, json_incref(i < named ? json_array_get(list, i) : nobody));
         return out;
 }
 
@@ -230,11 +227,7 @@ static json_t *slices_in_short(const json_t *run, const char *slice) {
                         json_decref(copy);
                         copy = NULL;
                 }
-                if (json_array_append_new(list, copy) < 0) {
-                        json_decref(list);
-                        list = NULL;
-                        break;
-                }
+                list = json_list_add(list, copy);
         }
         json_decref(nobody);
         return list;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph_json.h"
 
+#include "json_text.h"
 #include "wait_words.h"
 
 /* --- A chain ---------------------------------------------------------------------------------------- */
@@ -26,13 +27,9 @@ json_t *chain_to_json(const struct diagnosis *d, uint32_t rank) {
         const struct wait_chain *c = &d->graph.chains[rank];
         json_t *list = json_array();
 
-        for (uint32_t i = 0; list && i < c->n; i++)
-                if (json_array_append_new(list,
-                                          step_json(d, d->evidence.hosts[d->evidence.ranks[rank].host].last,
-                                                    &c->steps[i])) < 0) {
-                        json_decref(list);
-                        return NULL;
-                }
+        for (uint32_t i = 0; i < c->n; i++)
+                list = json_list_add(list, step_json(d, d->evidence.hosts[d->evidence.ranks[rank].host].last,
+                                                     &c->steps[i]));
         return list;
 }
 
@@ -56,11 +53,8 @@ static json_t *for_json(const struct diagnosis *d, uint32_t node) {
         const struct wait_chain *c = &d->graph.chains[node];
         json_t *list = json_array();
 
-        for (uint32_t i = 0; list && i < c->n_ranks; i++)
-                if (json_array_append_new(list, name_json(d, c->ranks[i])) < 0) {
-                        json_decref(list);
-                        return NULL;
-                }
+        for (uint32_t i = 0; i < c->n_ranks; i++)
+                list = json_list_add(list, name_json(d, c->ranks[i]));
         return list;
 }
 
@@ -111,27 +105,20 @@ static json_t *nodes_json(const struct diagnosis *d) {
                         shown[n++] = (struct shown){ d->graph.nodes[i].share, i };
         if (n > 1)
                 qsort(shown, n, sizeof(*shown), compare_shown);
-        for (size_t i = 0; list && i < MIN(n, (size_t) GRAPH_JSON_MAX); i++)
-                if (json_array_append_new(list, node_json(d, shown[i].node)) < 0) {
-                        json_decref(list);
-                        return NULL;
-                }
+        for (size_t i = 0; i < MIN(n, (size_t) GRAPH_JSON_MAX); i++)
+                list = json_list_add(list, node_json(d, shown[i].node));
         return list;
 }
 
 static json_t *debts_json(const struct diagnosis *d) {
         json_t *list = json_array();
 
-        for (size_t i = 0; list && i < MIN(d->graph.debts.n, (size_t) GRAPH_JSON_MAX); i++) {
+        for (size_t i = 0; i < MIN(d->graph.debts.n, (size_t) GRAPH_JSON_MAX); i++) {
                 const struct debt_edge *e = &d->graph.debts.edges[i];
 
-                if (json_array_append_new(list,
-                                          json_pack("{s:o, s:o, s:f, s:I}", "from", name_json(d, e->from),
-                                                    "to", name_json(d, e->to), "weight", e->weight, "unread",
-                                                    (json_int_t) e->unread)) < 0) {
-                        json_decref(list);
-                        return NULL;
-                }
+                list = json_list_add(list, json_pack("{s:o, s:o, s:f, s:I}", "from", name_json(d, e->from),
+                                                     "to", name_json(d, e->to), "weight", e->weight,
+                                                     "unread", (json_int_t) e->unread));
         }
         return list;
 }

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "json_text.h"
 #include "texts.h"
 
 static bool is_utf8(const char *s, size_t len) {
@@ -70,11 +71,8 @@ static json_t *bytes_to_json(const ProtobufCBinaryData *b) {
 static json_t *array_to_json(const Otlp__ArrayValue *a) {
         json_t *list = json_array();
 
-        for (size_t i = 0; list && i < a->n_values; i++)
-                if (json_array_append_new(list, value_to_json(a->values[i])) < 0) {
-                        json_decref(list);
-                        return NULL;
-                }
+        for (size_t i = 0; i < a->n_values; i++)
+                list = json_list_add(list, value_to_json(a->values[i]));
         return list;
 }
 
