@@ -33,6 +33,10 @@ static size_t sequence(const unsigned char *s, size_t len, uint32_t least) {
         return 0;
 }
 
+size_t utf8_character(const char *s) {
+        return *s ? sequence((const unsigned char *) s, strnlen(s, 4), 0xa0) : 0;
+}
+
 static size_t replace(char *s, size_t len, uint32_t least) {
         size_t replaced = 0;
 

@@ -22,5 +22,8 @@ void utf8_copy(char *dst, size_t size, const char *src);
 /* As utf8_copy(), for one line: a tab and a newline become a blank, too. */
 void utf8_copy_line(char *dst, size_t size, const char *src);
 
+/* Bytes of the valid character at s that is no control character but tab and newline; 0: there is none. */
+size_t utf8_character(const char *s);
+
 /* How many columns a terminal takes for it: characters, not bytes. */
 size_t utf8_width(const char *s);
