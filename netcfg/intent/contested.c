@@ -149,13 +149,11 @@ struct search {
 
 /* The last line that names the key: it is the one that counts. */
 static void search_file(struct search *s, const char *path) {
-        _cleanup_close_ int fd = host_open_file(s->host, path, O_RDONLY);
-        _cleanup_fclose_ FILE *f = fd >= 0 ? fdopen(fd, "re") : NULL;
+        _cleanup_fclose_ FILE *f = NULL;
         char line[512], name[sizeof(line)];
 
-        if (!f)
+        if (host_open_stream(s->host, path, &f) < 0)
                 return;
-        (void) TAKE_FD(fd); /* the stream's now */
         for (unsigned n = 1; n < 10000 && fgets(line, sizeof(line), f); n++) {
                 if (sscanf(line, " %511[^= \t\n]", name) != 1)
                         continue;

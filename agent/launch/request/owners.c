@@ -194,13 +194,9 @@ static int visit_process(struct look *l, const char *name) {
 static void find_listeners(struct look *l, const char *path) {
         _cleanup_fclose_ FILE *f = NULL;
         char line[320];
-        int fd = host_open_file(l->h, path, O_RDONLY);
 
-        f = fd < 0 ? NULL : fdopen(fd, "r");
-        if (!f) {
-                (void) close_fd(fd);
+        if (host_open_stream(l->h, path, &f) < 0)
                 return; /* no IPv6, say */
-        }
         while (fgets(line, sizeof(line), f) && l->out->n_ports < PORT_OWNERS_MAX) {
                 unsigned port, state, uid;
                 uint64_t inode;
