@@ -216,20 +216,13 @@ int host_list(const struct host *h, const char *dir, int (*visit)(const char *na
               void *userdata) {
         _cleanup_(name_list_free) struct name_list *l = calloc(1, sizeof(*l));
         _cleanup_closedir_ DIR *d = NULL;
-        int fd, r;
+        int r;
 
         if (!l)
                 return -ENOMEM;
-        fd = host_open_file(h, dir, O_RDONLY | O_DIRECTORY);
-        if (fd < 0)
-                return fd;
-        d = fdopendir(fd);
-        if (!d) {
-                r = -errno;
-                close_fd(fd);
-                return r;
-        }
-        r = read_names(d, l);
+        r = io_directory(host_open_file(h, dir, O_RDONLY | O_DIRECTORY), &d);
+        if (r == 0)
+                r = read_names(d, l);
         if (r < 0)
                 return r;
         qsort(l->names, l->n, sizeof(l->names[0]), compare_names);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "io.h"
 #include "secret.h"
 #include "utf8.h"
 
@@ -217,17 +218,10 @@ static void find_listeners(struct look *l, const char *path) {
 static int visit_all(struct look *l) {
         _cleanup_closedir_ DIR *d = NULL;
         const struct dirent *e;
-        int fd = host_open_file(l->h, "/proc", O_RDONLY | O_DIRECTORY);
+        int r = io_directory(host_open_file(l->h, "/proc", O_RDONLY | O_DIRECTORY), &d);
 
-        if (fd < 0)
-                return fd;
-        d = fdopendir(fd);
-        if (!d) {
-                int r = -errno;
-
-                (void) close_fd(fd);
+        if (r < 0)
                 return r;
-        }
         do {
                 errno = 0;
                 e = readdir(d);

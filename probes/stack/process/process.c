@@ -2,6 +2,7 @@
 #include "process.h"
 
 #include "grow.h"
+#include "io.h"
 #include "utf8.h"
 
 #include <fcntl.h>
@@ -300,18 +301,11 @@ void task_list_clear(struct task_list *l) {
         *l = (struct task_list) { .keep = l->keep };
 }
 
-static int open_tasks(const struct process *p, DIR **ret) {
-        _cleanup_close_ int fd = openat(p->dir_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *d;
+int process_open_directory(const struct process *p, const char *name, DIR **ret) {
+        int fd = openat(p->dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+            r = io_directory(fd < 0 ? -errno : fd, ret);
 
-        if (fd < 0)
-                return errno == ENOENT ? -ESRCH : -errno;
-        d = fdopendir(fd);
-        if (!d)
-                return -errno;
-        fd = -1;
-        *ret = d;
-        return 0;
+        return r == -ENOENT ? -ESRCH : r;
 }
 
 static int add_task(struct task_list *l, size_t *size, pid_t tid) {
@@ -346,7 +340,7 @@ int process_tasks(const struct process *p, struct task_list *l) {
         if (l->n > 0 && l->n <= l->keep && !p->nested && read_again(p, l))
                 return 0;
         task_list_clear(l);
-        r = open_tasks(p, &d);
+        r = process_open_directory(p, "task", &d);
         for (const struct dirent *e; r == 0 && (e = readdir(d));)
                 if (e->d_name[0] >= '0' && e->d_name[0] <= '9')
                         r = add_task(l, &size, (pid_t) strtol(e->d_name, NULL, 10));
@@ -360,7 +354,7 @@ int process_tasks(const struct process *p, struct task_list *l) {
 
 int process_children(const struct process *p, int (*visit)(pid_t pid, void *userdata), void *userdata) {
         _cleanup_closedir_ DIR *d = NULL;
-        int r = open_tasks(p, &d);
+        int r = process_open_directory(p, "task", &d);
 
         if (r < 0)
                 return r;

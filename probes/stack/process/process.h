@@ -65,6 +65,9 @@ void process_close(struct process *p);
  */
 int process_read(const struct process *p, const char *name, char *buf, size_t size, size_t *ret_len);
 
+/* One of its directories ("task", "fd"). -ESRCH: it has ended. */
+int process_open_directory(const struct process *p, const char *name, DIR **ret);
+
 /* Whether NSpid of a status has more than one number: "NSpid:\t4711\t12". The last one is stored in *ret. */
 bool process_nested_pid(const char *status, pid_t *ret);
 
