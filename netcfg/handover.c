@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <fcntl.h>
 #include <pwd.h>
 
 #include "io.h"
@@ -12,13 +11,11 @@
 #define WHY_MAX 160
 
 uid_t handover_user(const struct host *h) {
-        _cleanup_close_ int fd = host_open_file(h, "/etc/passwd", O_RDONLY);
-        _cleanup_fclose_ FILE *f = fd >= 0 ? fdopen(fd, "re") : NULL;
+        _cleanup_fclose_ FILE *f = NULL;
         const struct passwd *p;
 
-        if (!f)
+        if (host_open_stream(h, "/etc/passwd", &f) < 0)
                 return (uid_t) -1;
-        (void) TAKE_FD(fd); /* the stream's now */
         while ((p = fgetpwent(f)))
                 if (streq(p->pw_name, USER_HOSTD))
                         return p->pw_uid;

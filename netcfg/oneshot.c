@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "check_words.h"
+#include "json_text.h"
 #include "kernel.h"
 #include "log.h"
 #include "oneshot.h"
@@ -15,16 +16,12 @@
 static json_t *plan_to_json(const struct plan *p) {
         json_t *array = json_array();
 
-        for (size_t i = 0; array && i < p->n; i++) {
+        for (size_t i = 0; i < p->n; i++) {
                 const struct plan_op *op = &p->ops[i];
 
-                if (json_array_append_new(array,
-                                          json_pack("{s:s, s:s, s:s, s:s, s:s}", "check", op_check(op->kind),
-                                                    "subject", op->subject, "from", op->from, "to", op->to,
-                                                    "source", op->source)) < 0) {
-                        json_decref(array);
-                        return NULL;
-                }
+                array = json_list_add(array, json_pack("{s:s, s:s, s:s, s:s, s:s}", "check",
+                                                       op_check(op->kind), "subject", op->subject, "from",
+                                                       op->from, "to", op->to, "source", op->source));
         }
         return array;
 }

@@ -315,14 +315,12 @@ static bool was_wanted(const struct plan *before, const struct plan_op *op) {
 
 /* Our rule goes because somebody else has one for the address. */
 static bool is_yield(const struct found *f, const struct plan_op *op) {
-        for (size_t k = 0; op->kind == OP_RULE && streq(op->to, SOURCE_ABSENT) && k < f->addresses.n; k++) {
-                const struct address *a = &f->addresses.addresses[k];
+        const struct address *a =
+                op->kind == OP_RULE && streq(op->to, SOURCE_ABSENT)
+                        ? address_find(&f->addresses, op->index, op->rule.family, op->rule.src)
+                        : NULL;
 
-                if (a->index == op->index && a->family == op->rule.family &&
-                    memcmp(a->bytes, op->rule.src, sizeof(a->bytes)) == 0)
-                        return source_foreign_rule(f, a) != NULL;
-        }
-        return false;
+        return a && source_foreign_rule(f, a);
 }
 
 static int write_one(struct netcfg *n, enum pass_kind kind, const struct plan_op *op,

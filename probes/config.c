@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "io.h"
 #include "processes.h"
 #include "words.h"
 
@@ -49,16 +50,9 @@ static void start_program(const char *name, struct asked *ret) {
 /* Adds what it says to text, and waits for its end. */
 static void take_answer(struct asked *a, char *text, size_t size) {
         size_t n = strlen(text);
-        ssize_t k = 1;
+        ssize_t k = a->fd >= 0 ? io_read_up_to(a->fd, text + n, size - 1 - n) : 0;
 
-        while (a->fd >= 0 && n + 1 < size && k > 0) {
-                k = read(a->fd, text + n, size - 1 - n);
-                if (k < 0 && errno == EINTR)
-                        k = 1;
-                else if (k > 0)
-                        n += (size_t) k;
-        }
-        text[n] = '\0';
+        text[n + (size_t) MAX(k, (ssize_t) 0)] = '\0';
         a->fd = close_fd(a->fd);
         if (a->pid > 0)
                 (void) waitpid(a->pid, NULL, 0); /* what it said is its answer */

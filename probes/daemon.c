@@ -6,10 +6,11 @@
 
 /* One that has run for so long has recovered. */
 #define SETTLED (60 * USEC_PER_SEC)
-/* Systemd counts restarts since a person started it, but not when they were: one that lived for less on
- * average restarts again and again. */
-#define LOOP_LIFE (600 * USEC_PER_SEC)
+/* So many within an hour are a loop, however long it lives each time. Who may not read the journal knows
+ * systemd's count since a person started it, but not when they were: then one that lived for less on average
+ * restarts again and again. */
 #define LOOP_RESTARTS 3
+#define LOOP_LIFE (600 * USEC_PER_SEC)
 
 #define TASKS_LEAST 4096
 
@@ -30,6 +31,8 @@ static bool is_up(const struct daemon_state *d) {
 
 /* since: it was not started before. */
 static bool loops(const struct daemon_state *d, usec_t since) {
+        if (d->failures >= LOOP_RESTARTS && (is_up(d) || startswith(d->sub, "auto-restart")))
+                return true;
         if (is_up(d))
                 return d->restarts >= LOOP_RESTARTS && d->up < SETTLED && since / d->restarts < LOOP_LIFE;
         return startswith(d->sub, "auto-restart") && d->restarts > 0 && d->lived < SETTLED;
@@ -66,7 +69,7 @@ static void judge_answer(const char *without, const struct daemon_state *d, stru
 
 static void judge_daemon(enum daemon_id i, const struct daemon_state *d, usec_t since, struct finding *f) {
         const char *without = daemons[i].without;
-        char restarts[16], seconds[24];
+        char restarts[16], seconds[24], count[40];
 
         (void) snprintf(restarts, sizeof(restarts), "%u", d->restarts);
         finding_set(f->found, "%s", d->active);
@@ -78,7 +81,11 @@ static void judge_daemon(enum daemon_id i, const struct daemon_state *d, usec_t 
                 check_say(f, WORDS_DAEMON_OFF, d->load);
         else if (loops(d, since)) {
                 finding_set(f->found, "%s, last end: %s", d->sub, d->result);
-                check_say(f, WORDS_DAEMON_LOOPS, without, restarts);
+                if (d->failures >= LOOP_RESTARTS)
+                        (void) snprintf(count, sizeof(count), "%u times within an hour", d->failures);
+                else
+                        (void) snprintf(count, sizeof(count), "restarts: %u", d->restarts);
+                check_say(f, WORDS_DAEMON_LOOPS, without, count);
         } else if (is_up(d) || is_frozen(d) || streq(d->sub, "stop-watchdog"))
                 judge_answer(without, d, f);
         else if ((streq(d->active, "activating") && !streq(d->sub, "auto-restart")) ||

@@ -45,13 +45,8 @@ static bool is_loopback(const struct sockaddr_storage *a) {
 
 /* Link-local ones are not among those that are read. */
 static bool is_own(const struct address_table *own, const struct sockaddr_storage *a) {
-        bool local = a->ss_family == AF_INET6 &&
-                     IN6_IS_ADDR_LINKLOCAL((const struct in6_addr *) bytes_of(a));
-
-        for (size_t i = 0; i < own->n && !local; i++)
-                local = own->addresses[i].family == a->ss_family &&
-                        memcmp(own->addresses[i].bytes, bytes_of(a), a->ss_family == AF_INET ? 4 : 16) == 0;
-        return local;
+        return (a->ss_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL((const struct in6_addr *) bytes_of(a))) ||
+               address_find(own, 0, a->ss_family, bytes_of(a));
 }
 
 /* Which address it should lead to: the first of a data-centre NIC, of IPv4 if there is one. */

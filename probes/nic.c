@@ -84,6 +84,16 @@ static void nic_check_count(const struct host *h, size_t found, const struct pro
         s->finding(s, &f);
 }
 
+/* nic.count of Nics=, in the same words as tpu-netcfg's. */
+static void check_names(const struct probe_context *c, const struct link_table *t, struct sink *s) {
+        struct finding f;
+
+        if (!c->intent || c->intent->no_tpu || !intent_judge_names(c->intent, t, &f))
+                return;
+        (void) make_printable(f.found);
+        s->finding(s, &f);
+}
+
 /* Every data-centre NIC: link, carrier, MTU against the rule and its other settings. */
 
 static void check_mtu(const struct host *h, const struct probe_context *c, const struct link *l,
@@ -260,6 +270,7 @@ int probe_nic(const struct host *h, const struct probe_context *c, struct sink *
                         look_at(h, c, &t->links[i], s);
                         found++;
                 }
+        check_names(c, t, s);
         look_at_loopback(h, t, s);
         look_at_ports(h, t, s);
         look_at_qdiscs(h, c, t, s);

@@ -53,10 +53,12 @@ static inline bool errno_is_shortage(int r) {
                 _taken_fd;                   \
         })
 
-/* Closes what open_memstream() made of text; whether all of it is there. fclose() alone is silent when glibc
- * gets no memory for its last copy: text is NULL then. */
-static inline bool memstream_close(FILE *f, char *const *text) {
-        return fclose(f) == 0 && *text;
+/* Closes what open_memstream() made of text, which it returns; NULL, and text is freed, when not all of it
+ * is there. fclose() alone is silent when glibc gets no memory for its last copy. */
+static inline char *memstream_close(FILE *f, char **text) {
+        if (fclose(f) < 0)
+                free(TAKE_PTR(*text));
+        return *text;
 }
 
 static inline bool streq(const char *a, const char *b) {

@@ -13,6 +13,7 @@ enum daemon_id {
 };
 
 #define DAEMON_ANSWER_TIME (2 * USEC_PER_SEC)
+#define DAEMON_FAILURES_TIME (3600 * USEC_PER_SEC)
 #define DAEMON_FINDINGS_MAX 4 /* that one says of itself */
 
 struct daemon_state {
@@ -20,6 +21,9 @@ struct daemon_state {
         char load[16], active[16];  /* systemd's words; load is "not-found" when it is not installed */
         char sub[24], result[24], enabled[16];
         uint32_t restarts, pid;     /* pid 0: none */
+        /* of the restarts, those within DAEMON_FAILURES_TIME after a failure; 0 also where the system's
+         * journal may not be read. result then is that of the last */
+        uint32_t failures;
         usec_t up;                  /* since its process was started; 0: not known */
         usec_t lived;               /* of one that has ended: how long it ran; 0: not known, or it runs */
         char process;               /* as in /proc/PID/stat; 0: not known */

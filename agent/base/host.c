@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <pwd.h>
 #include <sys/syscall.h> /* __NR_openat2 comes from the kernel: Debian 11's C library has no SYS_openat2 */
 
 #include "host.h"
@@ -82,6 +83,31 @@ int host_read(const struct host *h, const char *path, char *buf, size_t size, si
         _cleanup_close_ int fd = host_open_file(h, path, O_RDONLY);
 
         return fd < 0 ? fd : host_read_file(fd, buf, size, ret_len);
+}
+
+int host_open_stream(const struct host *h, const char *path, FILE **ret) {
+        int fd = host_open_file(h, path, O_RDONLY);
+
+        if (fd < 0)
+                return fd;
+        *ret = fdopen(fd, "r");
+        if (!*ret)
+                (void) close_fd(fd);
+        return *ret ? 0 : -ENOMEM;
+}
+
+bool host_user_name(const struct host *h, uid_t uid, char *buf, size_t size) {
+        _cleanup_fclose_ FILE *f = NULL;
+        const struct passwd *p;
+
+        if (host_open_stream(h, "/etc/passwd", &f) < 0)
+                return false;
+        while ((p = fgetpwent(f)))
+                if (p->pw_uid == uid) {
+                        (void) snprintf(buf, size, "%s", p->pw_name);
+                        return true;
+                }
+        return false;
 }
 
 int host_read_u64(const struct host *h, const char *path, uint64_t *ret) {
@@ -190,20 +216,13 @@ int host_list(const struct host *h, const char *dir, int (*visit)(const char *na
               void *userdata) {
         _cleanup_(name_list_free) struct name_list *l = calloc(1, sizeof(*l));
         _cleanup_closedir_ DIR *d = NULL;
-        int fd, r;
+        int r;
 
         if (!l)
                 return -ENOMEM;
-        fd = host_open_file(h, dir, O_RDONLY | O_DIRECTORY);
-        if (fd < 0)
-                return fd;
-        d = fdopendir(fd);
-        if (!d) {
-                r = -errno;
-                close_fd(fd);
-                return r;
-        }
-        r = read_names(d, l);
+        r = io_directory(host_open_file(h, dir, O_RDONLY | O_DIRECTORY), &d);
+        if (r == 0)
+                r = read_names(d, l);
         if (r < 0)
                 return r;
         qsort(l->names, l->n, sizeof(l->names[0]), compare_names);

@@ -34,6 +34,12 @@ int host_read(const struct host *h, const char *path, char *buf, size_t size, si
 /* The same of a file that is open and was not read yet: for those who ask it more than its content. */
 int host_read_file(int fd, char *buf, size_t size, size_t *ret_len);
 
+/* For who reads it line by line: fclose(). */
+int host_open_stream(const struct host *h, const char *path, FILE **ret);
+
+/* The user's name by /etc/passwd alone: a name service may hang. False: it has none there. */
+bool host_user_name(const struct host *h, uid_t uid, char *buf, size_t size);
+
 /* Reads one number (base 10, or 0x…): -EBADMSG when the text is anything else, -ERANGE when too large. */
 int host_read_u64(const struct host *h, const char *path, uint64_t *ret);
 

@@ -214,15 +214,13 @@ bool mountinfo_parse(const char *line, struct mount_entry *ret) {
 
 int mountinfo_visit(const struct host *h, bool (*visit)(const struct mount_entry *m, void *userdata),
                     void *userdata) {
-        int fd = host_open_file(h, "/proc/self/mountinfo", O_RDONLY);
-        _cleanup_fclose_ FILE *f = fd >= 0 ? fdopen(fd, "re") : NULL;
+        _cleanup_fclose_ FILE *f = NULL;
+        int r = host_open_stream(h, "/proc/self/mountinfo", &f);
         struct mount_entry m;
         char line[LINE_SIZE];
 
-        if (!f) {
-                (void) close_fd(fd);
-                return fd < 0 ? fd : -ENOMEM;
-        }
+        if (r < 0)
+                return r;
         while (fgets(line, sizeof(line), f))
                 if (strchr(line, '\n') && mountinfo_parse(line, &m) && !visit(&m, userdata))
                         break;

@@ -27,6 +27,18 @@ bool io_was_last(size_t n, size_t asked) {
         return n == 0 || (n < asked && n < 2048);
 }
 
+int io_directory(int fd, DIR **ret) {
+        int r;
+
+        if (fd < 0)
+                return fd;
+        *ret = fdopendir(fd);
+        r = *ret ? 0 : -errno;
+        if (r < 0)
+                (void) close_fd(fd);
+        return r;
+}
+
 int io_write_all(int fd, const void *data, size_t len) {
         const uint8_t *p = data;
 

@@ -19,6 +19,10 @@ ssize_t io_read_up_to(int fd, void *buf, size_t size);
  */
 bool io_was_last(size_t n, size_t asked);
 
+/* What stands in the directory fd, which is taken over, also on failure; an fd that is a -errno is returned
+ * as it is. */
+int io_directory(int fd, DIR **ret);
+
 /* Writes all of data. Returns 0 or -errno; on failure some of it may have been written. */
 int io_write_all(int fd, const void *data, size_t len);
 

@@ -40,11 +40,8 @@ int finding_from_json(const json_t *o, struct finding *ret) {
 json_t *finding_list_to_json(const struct finding_list *l) {
         json_t *array = json_array();
 
-        for (size_t i = 0; array && i < l->n; i++)
-                if (json_array_append_new(array, finding_to_json(&l->items[i])) < 0) {
-                        json_decref(array);
-                        return NULL;
-                }
+        for (size_t i = 0; i < l->n; i++)
+                array = json_list_add(array, finding_to_json(&l->items[i]));
         return array;
 }
 

@@ -2,7 +2,7 @@
 #include "utf8.h"
 
 /* Length of the valid sequence at s, 0 when there is none. least: what a character of several bytes is at
- * least. */
+ * least; 0: a control character is one, too. */
 static size_t sequence(const unsigned char *s, size_t len, uint32_t least) {
         static const struct {
                 unsigned char mask, lead;
@@ -10,7 +10,7 @@ static size_t sequence(const unsigned char *s, size_t len, uint32_t least) {
         } forms[] = { { 0xe0, 0xc0, 0x80 }, { 0xf0, 0xe0, 0x800 }, { 0xf8, 0xf0, 0x10000 } };
 
         if (s[0] < 0x80)
-                return s[0] < 0x20 && s[0] != '\t' && s[0] != '\n' ? 0 : s[0] != 0x7f;
+                return least == 0 || (s[0] < 0x20 ? s[0] == '\t' || s[0] == '\n' : s[0] != 0x7f);
         for (size_t i = 0; i < ELEMENTSOF(forms); i++) {
                 size_t need = i + 2;
                 uint32_t code;
@@ -33,11 +33,15 @@ static size_t sequence(const unsigned char *s, size_t len, uint32_t least) {
         return 0;
 }
 
-size_t utf8_scrub(char *s, size_t len) {
+size_t utf8_character(const char *s) {
+        return *s ? sequence((const unsigned char *) s, strnlen(s, 4), 0xa0) : 0;
+}
+
+static size_t replace(char *s, size_t len, uint32_t least) {
         size_t replaced = 0;
 
         for (size_t i = 0; i < len;) {
-                size_t n = sequence((const unsigned char *) s + i, len - i, 0xa0);
+                size_t n = sequence((const unsigned char *) s + i, len - i, least);
 
                 if (n == 0) {
                         s[i] = '?';
@@ -47,6 +51,14 @@ size_t utf8_scrub(char *s, size_t len) {
                 i += n;
         }
         return replaced;
+}
+
+size_t utf8_scrub(char *s, size_t len) {
+        return replace(s, len, 0xa0);
+}
+
+void utf8_mend(char *s) {
+        (void) replace(s, strlen(s), 0);
 }
 
 bool utf8_is_text(const char *s) {

@@ -10,6 +10,8 @@
  * control character (C0, DEL, C1) but tab and newline, by '?'. In place; the length stays. Returns how many
  * bytes were replaced. */
 size_t utf8_scrub(char *s, size_t len);
+/* The same, but control characters stay: for what is shown with escapes. */
+void utf8_mend(char *s);
 
 /* Whether it is valid, without control characters of C0 but tab and newline, and without DEL; C1 is left in.
  */
@@ -19,6 +21,9 @@ bool utf8_is_text(const char *s);
 void utf8_copy(char *dst, size_t size, const char *src);
 /* As utf8_copy(), for one line: a tab and a newline become a blank, too. */
 void utf8_copy_line(char *dst, size_t size, const char *src);
+
+/* Bytes of the valid character at s that is no control character but tab and newline; 0: there is none. */
+size_t utf8_character(const char *s);
 
 /* How many columns a terminal takes for it: characters, not bytes. */
 size_t utf8_width(const char *s);

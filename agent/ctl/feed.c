@@ -113,11 +113,7 @@ static char *body_text(const json_t *body) {
         }
         if (json_is_string(body))
                 fputs(json_string_value(body), f);
-        if (!memstream_close(f, &text)) {
-                free(text);
-                return NULL;
-        }
-        return text;
+        return memstream_close(f, &text);
 }
 
 /* What is shown of an event in other words than it has. */

@@ -267,11 +267,7 @@ static char *summary_text(void) {
               "\n  suspects                     " SUSPECTS_SUMMARY,
               f);
         fleet_orders_list(f);
-        if (!memstream_close(f, &text)) {
-                free(text);
-                return NULL;
-        }
-        return text;
+        return memstream_close(f, &text);
 }
 
 static int report_misuse(const char *word) {

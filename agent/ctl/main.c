@@ -34,11 +34,7 @@ static char *summary_text(void) {
                 fprintf(f, "\n  %-*s %s", strstr(left, "…") ? 28 : 26, left, verbs[i].summary);
         }
         fputs("\n\nExit codes: 0 OK, 1 WARN or refused, 2 FAIL, 3 UNKNOWN or no answer, 64 usage error.", f);
-        if (!memstream_close(f, &text)) {
-                free(text);
-                return NULL;
-        }
-        return text;
+        return memstream_close(f, &text);
 }
 
 static int report_misuse(const char *word) {

@@ -111,10 +111,7 @@ char *redact_text(const char *text) {
                 return NULL;
         for (const char *at = text; *at;)
                 at += print_piece(at, f);
-        if (memstream_close(f, &out))
-                return out;
-        free(out);
-        return NULL;
+        return memstream_close(f, &out);
 }
 
 static json_t *redacted(const char *name, const json_t *v) {

@@ -182,39 +182,32 @@ int run_fleet_watch(struct collector *c, const char *name, const char *serial, F
 
 /* --- The list ------------------------------------------------------------------------------------------ */
 
-static int add_run(struct table *t, const json_t *run, usec_t now) {
-        json_int_t since = json_integer_value(json_object_get(run, "since")),
-                   step = json_integer_value(json_object_get(run, "step"));
-        const char *user = json_text_of(json_object_get(run, "intent"), "user"),
-                   *outcome = json_text_of(run, "outcome");
-        size_t known = json_sizes_sum(json_object_get(run, "slices"), "hosts");
-        char age[SPAN_TEXT_MAX], generation[24], steps[24] = "", slices[300], hosts[24] = "", state[48],
-                                                 why[300];
-        const char *cells[] = {
-                json_text_of(run, "name"), state, user, generation, age, slices, hosts, steps, why
-        };
+/* What the table shows of a run, and no member of it says. */
+static void add_cells(json_t *run) {
+        const char *why = json_text_of(run, "why");
+        size_t hosts = json_sizes_sum(json_object_get(run, "slices"), "hosts");
+        char slices[300];
 
-        (void) snprintf(why, sizeof(why), "%.*s", plain(json_text_of(run, "why")), json_text_of(run, "why"));
-        (void) snprintf(state, sizeof(state), "%.20s%s%.20s", json_text_of(run, "state"),
-                        outcome[0] ? ": " : "", outcome);
-        (void) snprintf(generation, sizeof(generation), "%lld",
-                        (long long) json_integer_value(json_object_get(run, "generation")));
-        (void) span_text(since > 0 && now > (usec_t) since ? (double) (now - (usec_t) since) / USEC_PER_SEC
-                                                           : -1,
-                         age);
         slices_text(run, slices, sizeof(slices));
-        if (known > 0)
-                (void) snprintf(hosts, sizeof(hosts), "%zu", known);
-        if (step > 0)
-                (void) snprintf(steps, sizeof(steps), "%lld", (long long) step);
-        return table_add(t, cells);
+        (void) json_object_set_new(run, "on", json_string(slices)); /* out of memory: it is not shown */
+        if (hosts > 0)
+                (void) json_object_set_new(run, "hosts", json_integer((json_int_t) hosts));
+        (void) json_object_set_new(run, "why", json_stringn_nocheck(why, (size_t) plain(why)));
 }
 
 int screen_runs(json_t *answer, usec_t now, FILE *out) {
-        static const char *const head[] = { "NAME",   "STATE", "USER", "GENERATION", "SINCE",
-                                            "SLICES", "HOSTS", "STEP", "WHY" };
-        _cleanup_table_ struct table t = TABLE_NULL(ELEMENTSOF(head));
-        const json_t *runs = json_object_get(answer, "runs"), *run;
+        static const struct column columns[] = {
+                { .title = "NAME", .cell = "{name}" },
+                { .title = "STATE", .cell = "{state}[: {outcome}]" },
+                { .title = "USER", .cell = "{intent.user}" },
+                { .title = "GENERATION", .cell = "[{generation}|0]" },
+                { .title = "SINCE", .cell = "{since:age}" },
+                { .title = "SLICES", .cell = "{on}" },
+                { .title = "HOSTS", .cell = "{hosts}" },
+                { .title = "STEP", .cell = "[{step>0}{step}]" },
+                { .title = "WHY", .cell = "{why}" },
+        };
+        json_t *runs = json_object_get(answer, "runs"), *run;
         size_t i;
         int r;
 
@@ -222,12 +215,9 @@ int screen_runs(json_t *answer, usec_t now, FILE *out) {
                 fputs("no runs over slices (of one host: tpuctl runs there)\n", out);
                 return 0;
         }
-        r = table_add(&t, head);
         json_array_foreach(runs, i, run)
-                if (r == 0)
-                        r = add_run(&t, run, now);
-        if (r == 0)
-                r = table_print(&t, out);
+                add_cells(run);
+        r = show_table(out, runs, now, columns, ELEMENTSOF(columns));
         json_array_foreach(runs, i, run)
                 if (r == 0 && json_array_size(json_object_get(run, "waits_for")) > 0) {
                         fprintf(out, "\n");

@@ -47,6 +47,8 @@ int screen_status(json_t *s, usec_t now, FILE *out) {
              "agent    tpu-hostd {version}, up {started:age}\n"
              "runs     [{live_runs} running|not known: tpu-launchd does not answer (systemctl status "
              "tpu-launchd)]\n");
+        show_each(out, json_object_get(s, "notices"), now,
+                  "notice   {notice} is ahead: the metadata server says '{text}'\n");
         print_uplink(json_object_get(s, "uplink"), now, out);
         if (json_array_size(reasons) > 0)
                 fputc('\n', out);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "environment_list.h"
+#include "json_text.h"
 #include "utf8.h"
 
 /* --- What a user may set ------------------------------------------------------------------------------- */
@@ -153,16 +154,13 @@ const char *environment_get(const struct environment *e, const char *name) {
 json_t *environment_to_json(const struct environment *e) {
         json_t *array = json_array();
 
-        for (size_t i = 0; array && i < e->n; i++) {
+        for (size_t i = 0; i < e->n; i++) {
                 const struct environment_entry *x = &e->entries[i];
                 size_t n = strcspn(x->assignment, "=");
-                json_t *o = json_pack("{s:s%, s:s, s:s, s:s?}", "name", x->assignment, n, "value",
-                                      x->assignment + n + 1, "reason", x->reason, "conflict", x->conflict);
 
-                if (json_array_append_new(array, o) < 0) {
-                        json_decref(array);
-                        return NULL;
-                }
+                array = json_list_add(array, json_pack("{s:s%, s:s, s:s, s:s?}", "name", x->assignment, n,
+                                                       "value", x->assignment + n + 1, "reason", x->reason,
+                                                       "conflict", x->conflict));
         }
         return array;
 }

@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#include "utf8.h"
+
 /* --- Memory ------------------------------------------------------------------------------------------- */
 
 struct arena_chunk {
@@ -49,30 +51,6 @@ void *arena_alloc(struct arena *a, size_t size) {
         return memset(p, 0, size);
 }
 
-/*
- * Bytes of the UTF-8 sequence at p (RFC 3629: no surrogates, nothing overlong, up to U+10FFFF); 0: there
- * is none.
- */
-static size_t utf8_len(const uint8_t *p) {
-        uint32_t c;
-        size_t n;
-
-        if (p[0] < 0x80)
-                return 1;
-        n = (p[0] & 0xe0) == 0xc0 ? 2 : (p[0] & 0xf0) == 0xe0 ? 3 : (p[0] & 0xf8) == 0xf0 ? 4 : 0;
-        if (n == 0)
-                return 0;
-        c = p[0] & (0x7fu >> n);
-        for (size_t i = 1; i < n; i++) {
-                if ((p[i] & 0xc0) != 0x80) /* stops at the NUL, too */
-                        return 0;
-                c = c << 6 | (p[i] & 0x3fu);
-        }
-        if (c < (n == 2 ? 0x80u : n == 3 ? 0x800u : 0x10000u) || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-                return 0;
-        return n;
-}
-
 char *arena_text(struct arena *a, const char *text) {
         size_t len = strlen(text);
         char *copy = arena_alloc(a, len + 1);
@@ -80,13 +58,7 @@ char *arena_text(struct arena *a, const char *text) {
         if (!copy)
                 return NULL;
         memcpy(copy, text, len);
-        for (size_t i = 0; i < len;) {
-                size_t n = utf8_len((const uint8_t *) copy + i);
-
-                if (n == 0)
-                        copy[i] = '?';
-                i += MAX(n, (size_t) 1);
-        }
+        utf8_mend(copy);
         return copy;
 }
 

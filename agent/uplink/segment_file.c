@@ -5,6 +5,7 @@
 
 #include "crc32c.h"
 #include "grow.h"
+#include "io.h"
 #include "segment_file.h"
 
 #define NAME_MAX_LEN 32
@@ -52,15 +53,12 @@ int segments_reserve(struct segments *s) {
 
 int segments_find(int dir_fd, struct segments *s) {
         _cleanup_closedir_ DIR *d = NULL;
-        int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
+        int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+            r = io_directory(fd < 0 ? -errno : fd, &d);
         const struct dirent *e;
 
-        d = fd < 0 ? NULL : fdopendir(fd);
-        if (!d) {
-                r = -errno;
-                closep(&fd);
+        if (r < 0)
                 return r;
-        }
         for (errno = 0; (e = readdir(d)); errno = 0) {
                 uint64_t first_seq = parse_name(e->d_name);
 

@@ -103,10 +103,7 @@ static char *same_at(const char *url, const struct http_request *q) {
         fprintf(p.f, "%.*s", (int) n, url);
         print_escaped(p.f, q->path, "-._~/:@");
         (void) http_query(q, print_parameter, &p);
-        if (memstream_close(p.f, &text))
-                return text;
-        free(text);
-        return NULL;
+        return memstream_close(p.f, &text);
 }
 
 void api_redirect_to_leader(const struct api *a, const struct http_request *q, struct http_reply *reply) {

@@ -149,13 +149,11 @@ struct search {
 
 /* The last line that names the key: it is the one that counts. */
 static void search_file(struct search *s, const char *path) {
-        _cleanup_close_ int fd = host_open_file(s->host, path, O_RDONLY);
-        _cleanup_fclose_ FILE *f = fd >= 0 ? fdopen(fd, "re") : NULL;
+        _cleanup_fclose_ FILE *f = NULL;
         char line[512], name[sizeof(line)];
 
-        if (!f)
+        if (host_open_stream(s->host, path, &f) < 0)
                 return;
-        (void) TAKE_FD(fd); /* the stream's now */
         for (unsigned n = 1; n < 10000 && fgets(line, sizeof(line), f); n++) {
                 if (sscanf(line, " %511[^= \t\n]", name) != 1)
                         continue;
@@ -171,10 +169,9 @@ static void search_file(struct search *s, const char *path) {
 static int visit_sysctl_file(const char *name, void *userdata) {
         struct search *s = userdata;
         char path[128];
-        size_t len = strlen(name);
 
         /* what a shell would take apart is not put into a remedy, and ours is not theirs */
-        if (len < 5 || !streq(name + len - 5, ".conf") || strpbrk(name, " '\"\\$`;&|<>()*?") ||
+        if (!endswith(name, ".conf") || strpbrk(name, " '\"\\$`;&|<>()*?") ||
             strstr(name, "tpu-hostd"))
                 return 0;
         if (snprintf(path, sizeof(path), "%s/%s", s->directory, name) < (int) sizeof(path))
@@ -214,12 +211,6 @@ static const char *known_candidates(const struct host *h, char buf[static 128]) 
 
 /* --- Words --------------------------------------------------------------------------------------------- */
 
-static bool ends_with(const char *text, const char *end) {
-        size_t n = strlen(text), m = strlen(end);
-
-        return n >= m && streq(text + n - m, end);
-}
-
 void contested_words(const struct host *h, const struct contested *c, struct finding *f) {
         usec_t ago = host_now(h) - MIN(c->since, host_now(h));
         char since[CLOCK_TEXT_MAX], times[24], pid[24], line[24], candidates[128];
@@ -229,7 +220,7 @@ void contested_words(const struct host *h, const struct contested *c, struct fin
         (void) snprintf(times, sizeof(times), "%u", c->times);
         (void) snprintf(pid, sizeof(pid), "%d", c->pid);
         if (c->pid > 0) {
-                bool service = ends_with(c->unit, ".service") && !startswith(c->unit, "user@");
+                bool service = endswith(c->unit, ".service") && !startswith(c->unit, "user@");
 
                 check_say(f, service ? WORDS_CONTESTED_UNIT : WORDS_CONTESTED_PID, since, times, c->theirs,
                           pid, c->command, service ? c->unit : c->unit[0] ? c->unit : "no unit");

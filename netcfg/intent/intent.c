@@ -84,6 +84,8 @@ static int load_netcfg(const struct host *h, const char *file, struct choice *c,
         for (size_t k = 0; r == 0 && k < ELEMENTSOF(items); k++)
                 if (items[k].dest == &c->source_routing)
                         finding_set(c->source_routing_where, "%s", config.origins[k].where);
+                else if (items[k].dest == i->nics)
+                        finding_set(i->nics_where, "%s", config.origins[k].where);
         if (r == 0)
                 r = report_config(report, &config, "");
         config_clear(&config);

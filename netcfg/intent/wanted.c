@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fnmatch.h>
 
+#include "check_words.h"
 #include "wanted.h"
 
 static bool matches(const char *list, const char *name) {
@@ -58,4 +59,33 @@ void intent_data_nics(const struct intent *i, const struct link_table *t,
                 if (intent_is_data_nic(i, &t->links[l]) && n + IF_NAMESIZE + 1 < INTENT_NICS_TEXT_MAX)
                         n += (size_t) snprintf(ret + n, INTENT_NICS_TEXT_MAX - n, "%s%s", n > 0 ? "," : "",
                                                t->links[l].name);
+}
+
+static bool is_there(const char *name, const struct link_table *t) {
+        for (size_t l = 0; l < t->n; l++)
+                if (link_is_ethernet(&t->links[l]) && fnmatch(name, t->links[l].name, 0) == 0)
+                        return true;
+        return false;
+}
+
+bool intent_judge_names(const struct intent *i, const struct link_table *t, struct finding *ret) {
+        static const struct intent by_kind;
+        char copy[sizeof(i->nics)], absent[sizeof(i->nics)], there[INTENT_NICS_TEXT_MAX], file[128];
+        bool none = intent_count_data_nics(i, t) == 0;
+        char *at = copy, *word;
+        size_t n = 0;
+
+        memcpy(copy, i->nics, sizeof(copy));
+        while ((word = strsep(&at, " \t,")))
+                if (word[0] && (none || !strpbrk(word, "*?[")) && !is_there(word, t))
+                        n += (size_t) snprintf(absent + n, sizeof(absent) - n, "%s%s", n > 0 ? "," : "",
+                                               word);
+        if (n == 0)
+                return false;
+        intent_data_nics(&by_kind, t, there);
+        (void) snprintf(file, sizeof(file), "%.*s", (int) strcspn(i->nics_where, ":"), i->nics_where);
+        check_tell(ret, WORDS_NIC_ABSENT, "Nics=", absent, there[0] ? there : "none", file);
+        finding_set(ret->found, "not there: %s", absent);
+        finding_set(ret->source, "%s", i->nics_where);
+        return true;
 }

@@ -4,6 +4,7 @@
  * What is wanted of this host's network, in memory (intent.h says where it is from).
  */
 #include "base.h"
+#include "finding.h"
 #include "links.h"
 
 #define INTENT_SYSCTLS_MAX 32
@@ -74,6 +75,7 @@ struct intent {
         char source_routing_source[128];
         /* Nics=, IgnoreNics=: names or patterns, blanks between; empty: by what they are */
         char nics[256], ignore_nics[256];
+        char nics_where[128]; /* of Nics=: "/etc/tpu-hostd/netcfg.conf.d/10-site.conf:3" */
         /* IgnoreSettings=: names or patterns of NIC settings, sysctls and parameters that the profile
          * wants and this site does not */
         char ignore_settings[256];
@@ -89,5 +91,8 @@ size_t intent_count_data_nics(const struct intent *i, const struct link_table *t
 #define INTENT_NICS_TEXT_MAX 256
 void intent_data_nics(const struct intent *i, const struct link_table *t,
                       char ret[static INTENT_NICS_TEXT_MAX]);
+/* Whether Nics= names what this host has not, and what is then to be said; check "nic.count", the same for
+ * netcfg and for probes. A pattern may be of other hosts, as long as any NIC is left. */
+bool intent_judge_names(const struct intent *i, const struct link_table *t, struct finding *ret);
 /* Takes out of i what ignore_settings names; intent_load() has done it. */
 void intent_drop_ignored(struct intent *i);

@@ -38,22 +38,13 @@ static const struct plan_op *find_op(const struct plan *p, const struct contest_
         return NULL;
 }
 
-static bool has_address(const struct found *f, const struct contest_entry *e) {
-        for (size_t k = 0; k < f->addresses.n; k++) {
-                const struct address *a = &f->addresses.addresses[k];
-
-                if (a->index == e->index && a->family == e->rule.family &&
-                    memcmp(a->bytes, e->rule.src, sizeof(a->bytes)) == 0)
-                        return true;
-        }
-        return false;
-}
-
 /* A rule is asked for by its address also while somebody else's stands in for it. */
 static bool is_asked_for(const struct contest_entry *e, const struct plan *sources, const struct found *f) {
         if (!op_is_source(e->kind) || source_error(f) < 0)
                 return true;
-        return e->kind == OP_RULE ? has_address(f, e) : find_op(sources, e) != NULL;
+        if (e->kind == OP_RULE)
+                return address_find(&f->addresses, e->index, e->rule.family, e->rule.src) != NULL;
+        return find_op(sources, e) != NULL;
 }
 
 static void look_at_entry(struct contest_entry *e, const struct plan_op *op, usec_t now) {

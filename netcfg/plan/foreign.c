@@ -115,18 +115,9 @@ static void add_foreign(struct judging *j, const struct finding *finding) {
 
 /* "10.10.1.0/24 dev eth1 proto kernel scope link src 10.10.1.10 metric 0" */
 static void own_route_arguments(const struct home *h, uint32_t priority, char buf[static ROUTE_WORDS_MAX]) {
-        struct route r = { .family = h->address->family,
-                           .dst_len = h->address->prefix_len,
-                           .type = RTN_UNICAST,
-                           .protocol = RTPROT_KERNEL,
-                           .scope = RT_SCOPE_LINK,
-                           .table = RT_TABLE_MAIN,
-                           .n_hops = 1,
-                           .priority = priority,
-                           .has_source = h->address->family == AF_INET };
+        struct route r = route_to_subnet(h->address);
 
-        memcpy(r.dst, h->subnet, sizeof(r.dst));
-        memcpy(r.source, h->address->bytes, sizeof(r.source));
+        r.priority = priority;
         (void) route_arguments(&r, h->nic->name, false, buf);
 }
 

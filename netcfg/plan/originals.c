@@ -114,10 +114,8 @@ int originals_format(const struct originals *o, const char *boot_id, char **ret,
         fprintf(f, BOOT "%s\n", boot_id);
         for (size_t i = 0; i < o->n; i++)
                 print_original(&o->items[i], f);
-        if (!memstream_close(f, &text)) {
-                free(text);
+        if (!memstream_close(f, &text))
                 return -ENOMEM;
-        }
         *ret = text;
         *ret_len = len;
         return 0;

@@ -247,6 +247,8 @@ static int judge_nics(const struct intent *i, const struct found *f, struct find
 
         if (i->no_tpu)
                 return 0; /* what is wanted of none of them needs no word for each */
+        if (f->links_error == 0 && intent_judge_names(i, &f->links, &finding))
+                r = finding_list_add(l, &finding);
         for (size_t k = 0; r == 0 && k < f->links.n; k++) {
                 if (!intent_is_data_nic(i, &f->links.links[k]))
                         continue;

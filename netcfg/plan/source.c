@@ -6,6 +6,8 @@
 #include <linux/fib_rules.h>
 #include <linux/rtnetlink.h>
 
+#include "route_words.h"
+
 /* As ip route names them. */
 static const char *const metric_names[RTAX_MAX + 1] = {
         [RTAX_MTU] = "mtu",           [RTAX_WINDOW] = "window",     [RTAX_RTT] = "rtt",
@@ -288,15 +290,6 @@ static int add_route(const struct intent *i, const struct link *nic, const struc
         return plan_add(p, &op);
 }
 
-/* The kernel itself adds a route to an address that has no subnet: that is no gateway. */
-static bool is_own_address(const struct found *f, const struct route *r) {
-        for (size_t k = 0; k < f->addresses.n; k++)
-                if (f->addresses.addresses[k].family == r->family &&
-                    memcmp(f->addresses.addresses[k].bytes, r->dst, sizeof(r->dst)) == 0)
-                        return true;
-        return false;
-}
-
 /* One of at least that prefix. */
 static bool nic_has_address(const struct found *f, const struct link *nic, int family, uint8_t prefix_len) {
         for (size_t k = 0; k < f->addresses.n; k++) {
@@ -319,7 +312,10 @@ static int add_default_by_host(const struct intent *i, const struct found *f, co
                 const struct route *other = &f->routes.routes[k];
 
                 if (other->family != family || use_of_route(i, f, nic, other) != USE_COPY ||
-                    other->has_gateway || other->dst_len != whole || is_own_address(f, other))
+                    other->has_gateway || other->dst_len != whole)
+                        continue;
+                /* The kernel itself adds a route to an address that has no subnet: that is no gateway. */
+                if (address_find(&f->addresses, 0, family, other->dst))
                         continue;
                 if (host && memcmp(host->dst, other->dst, sizeof(host->dst)) != 0)
                         return 0; /* which of them is it? */
@@ -359,9 +355,7 @@ static size_t pick_own_subnets(const struct found *f, const struct link *nic, in
                 if (a->index != nic->index || a->family != family || a->no_prefix_route ||
                     a->prefix_len == 0 || a->prefix_len >= (family == AF_INET ? 32 : 128))
                         continue;
-                *r = (struct route) { .family = family, .dst_len = a->prefix_len, .type = RTN_UNICAST,
-                                      .table = RT_TABLE_MAIN, .n_hops = 1, .hops = { nic->index } };
-                address_subnet(a, r->dst);
+                *r = route_to_subnet(a);
                 if (is_taken(f, r) && !has_pick(picks, n, r))
                         picks[n++] = (struct pick) { r, USE_COPY };
         }
@@ -428,14 +422,9 @@ bool source_is_due(const struct intent *i, const struct found *f, int family) {
         return false;
 }
 
-static bool earlier_too(const struct found *f, size_t at) {
-        const struct address *a = f->addresses.addresses;
-
-        for (size_t k = 0; k < at; k++)
-                if (a[k].family == a[at].family && a[k].index == a[at].index &&
-                    memcmp(a[k].bytes, a[at].bytes, sizeof(a[at].bytes)) == 0)
-                        return true; /* one address with two prefixes */
-        return false;
+/* One address with two prefixes has one rule. */
+static bool earlier_too(const struct found *f, const struct address *a) {
+        return address_find(&f->addresses, a->index, a->family, a->bytes) != a;
 }
 
 static int add_rules(const struct intent *i, const struct found *f, int family, struct plan *p) {
@@ -452,7 +441,7 @@ static int add_rules(const struct intent *i, const struct found *f, int family, 
                                            .protocol = SOURCE_PROTOCOL } };
                 int r;
 
-                if (a->family != family || !nic || !intent_is_data_nic(i, nic) || earlier_too(f, k) ||
+                if (a->family != family || !nic || !intent_is_data_nic(i, nic) || earlier_too(f, a) ||
                     source_foreign_rule(f, a))
                         continue;
                 if (p->n == SOURCE_MAX)

@@ -87,11 +87,9 @@ static void put_round_trips(const struct flow_rtts *r, const char *nic, const ch
                                             .bounds = flow_rtt_bounds,
                                             .counts = r->counts,
                                             .n_bounds = FLOW_RTT_BOUNDS };
-        struct sample m = sample_of(METRIC_NET_RTT, &(struct label){ .peer = nic, .nic = run });
 
-        m.h = &h;
         if (r->n > 0)
-                s->sample(s, &m);
+                put_histogram(s, METRIC_NET_RTT, &h, nic, run);
 }
 
 static void put_sum(const struct flows *f, uint8_t run, uint8_t nic, struct sink *s) {

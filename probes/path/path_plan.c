@@ -73,13 +73,6 @@ struct routing {
         struct finding_list *findings;
 };
 
-static const struct link *find_link_by(const struct link_table *links, int index, const char *name) {
-        for (size_t i = 0; i < links->n; i++)
-                if (name ? streq(links->links[i].name, name) : links->links[i].index == index)
-                        return &links->links[i];
-        return NULL;
-}
-
 /* One UNKNOWN of a path that cannot be tried. */
 static int report_untried(struct finding_list *l, const struct path *p, const char *found,
                           enum check_words w, const char *reason) {
@@ -149,7 +142,7 @@ static bool is_in_data_subnet(const struct routing *r, const union path_address 
  * neither is one out of a data-centre NIC's subnet that another kind of interface has.
  */
 static bool is_own_name(const struct routing *r, const struct path_view *v, const union path_address *to) {
-        const struct link *l = v->owner[0] ? find_link_by(r->links, 0, v->owner) : NULL;
+        const struct link *l = v->owner[0] ? link_by_name(r->links, v->owner) : NULL;
 
         if (!v->local || !l)
                 return v->local && v->matched && v->route.protocol == RTPROT_KERNEL;
@@ -169,7 +162,7 @@ static int choose_nic(struct routing *r, struct path *p) {
         }
         if (v->error < 0 || v->local)
                 return wrong_way(r, p);
-        l = find_link_by(r->links, 0, v->by);
+        l = link_by_name(r->links, v->by);
         if (!l || !usable_nic(r->intent, l))
                 return report_untried(r->findings, p, "not tried: no data-centre NIC leads there",
                                       WORDS_PATH_ASIDE, "the route to it takes another kind of interface");
@@ -178,7 +171,7 @@ static int choose_nic(struct routing *r, struct path *p) {
 }
 
 static int use_path(struct routing *r, struct path *p) {
-        const struct link *l = find_link_by(r->links, 0, p->what.nic);
+        const struct link *l = link_by_name(r->links, p->what.nic);
         struct path_view *v = &p->what.view, unbound;
         int k;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "path_report.h"
+#include "json_text.h"
 #include "report.h"
 #include "verdict.h"
 
@@ -76,11 +77,8 @@ static json_t *result_to_json(const struct path_result *r) {
 json_t *path_report_to_json(const struct path_report *r) {
         json_t *results = json_array();
 
-        for (size_t i = 0; results && i < r->n_results; i++)
-                if (json_array_append_new(results, result_to_json(&r->results[i])) < 0) {
-                        json_decref(results);
-                        return NULL;
-                }
+        for (size_t i = 0; i < r->n_results; i++)
+                results = json_list_add(results, result_to_json(&r->results[i]));
         /* NULL among the values drops the others. */
         return json_pack("{s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:f}", "host", r->host, "time", r->time,
                          "verdict", verdict_name(finding_list_worst(&r->findings)), "checks",

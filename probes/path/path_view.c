@@ -22,10 +22,7 @@ static const uint8_t *bytes_of(const union path_address *a) {
 }
 
 static bool prefix_has(int family, const uint8_t *prefix, uint8_t len, const union path_address *a) {
-        struct rule r = { .family = family, .src_len = len };
-
-        memcpy(r.src, prefix, sizeof(r.src));
-        return rule_covers(&r, a->sa.sa_family, bytes_of(a));
+        return family == a->sa.sa_family && prefix_covers(prefix, len, bytes_of(a));
 }
 
 /* What the kernel answers to a lookup that such a route ends. */
@@ -77,14 +74,10 @@ static const char *name_of(const struct link_table *links, int index) {
 }
 
 static void find_owner(const struct path_viewer *v, const union path_address *to, struct path_view *ret) {
-        size_t size = to->sa.sa_family == AF_INET ? 4 : 16;
+        const struct address *a = address_find(v->addresses, 0, to->sa.sa_family, bytes_of(to));
 
-        for (size_t i = 0; i < v->addresses->n; i++) {
-                const struct address *a = &v->addresses->addresses[i];
-
-                if (a->family == to->sa.sa_family && memcmp(a->bytes, bytes_of(to), size) == 0)
-                        (void) snprintf(ret->owner, sizeof(ret->owner), "%s", name_of(v->links, a->index));
-        }
+        if (a)
+                (void) snprintf(ret->owner, sizeof(ret->owner), "%s", name_of(v->links, a->index));
 }
 
 bool path_view_in_subnet(const struct path_viewer *v, const struct link *nic, const union path_address *to,
@@ -93,25 +86,12 @@ bool path_view_in_subnet(const struct path_viewer *v, const struct link *nic, co
 
         for (size_t i = 0; i < v->addresses->n; i++) {
                 const struct address *a = &v->addresses->addresses[i];
-                struct route r = { .family = a->family,
-                                   .dst_len = a->prefix_len,
-                                   .type = RTN_UNICAST,
-                                   .protocol = RTPROT_KERNEL,
-                                   .table = RT_TABLE_MAIN,
-                                   .scope = RT_SCOPE_LINK,
-                                   .has_source = a->family == AF_INET };
-                size_t size = a->family == AF_INET ? 4 : 16;
+                struct route r;
 
-                if (a->index != nic->index || a->prefix_len >= size * 8 ||
+                if (a->index != nic->index || a->prefix_len >= (a->family == AF_INET ? 32 : 128) ||
                     !prefix_has(a->family, a->bytes, a->prefix_len, to))
                         continue;
-                memcpy(r.source, a->bytes, size);
-                for (size_t k = 0; k < size; k++)
-                        if (k * 8 < a->prefix_len)
-                                r.dst[k] = (uint8_t) (a->bytes[k] &
-                                                      (a->prefix_len >= k * 8 + 8 ?
-                                                               0xff :
-                                                               0xff00U >> (a->prefix_len - k * 8)));
+                r = route_to_subnet(a);
                 found = true;
                 (void) route_arguments(&r, nic->name, false, subnet);
         }

@@ -171,13 +171,6 @@ static void add_connections(struct pathproof *p) {
         (void) tcp_connections_read(p->host, &established, take_connection, p);
 }
 
-static const struct link *find_link(const struct pathproof *p, const char *name) {
-        for (size_t i = 0; i < p->links.n; i++)
-                if (streq(p->links.links[i].name, name))
-                        return &p->links.links[i];
-        return NULL;
-}
-
 /*
  * Whether lost packets alone may have silenced a port: the chance that both of its two tries were lost, on
  * one path of all, by the share of small echoes that were. A path that answers nothing is no lossy one.
@@ -245,7 +238,7 @@ static void judge_paths(struct pathproof *p) {
                 const struct link *nic;
 
                 proof_result(p->proof, i, &r->proof);
-                nic = find_link(p, r->nic);
+                nic = link_by_name(&p->links, r->nic);
                 if (r->proof.answer == PROOF_SILENT && nic)
                         path_view_add_hop(&r->view, p->host, nic->index, &r->to);
                 if (path_report_add(&p->report, r) < 0)

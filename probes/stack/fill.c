@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#include "utf8.h"
+
 /* --- Kernel, native and Python frames as one stack -------------------------------------------------- */
 
 /* The next run from *index on; then *index is behind it. NULL: there is none. */
@@ -77,7 +79,7 @@ static int fill_words(struct fill *f, const char *s, uint32_t *ret) {
         char clean[PROCESS_COMMAND_MAX];
 
         (void) snprintf(clean, sizeof(clean), "%s", s);
-        text_clean(clean);
+        utf8_mend(clean);
         return fill_text(f, clean, ret);
 }
 

@@ -12,8 +12,8 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 
+#include "clock.h"
 #include "finding.h"
 #include "log.h"
 #include "processes.h"
@@ -44,13 +44,6 @@ static const char *const reason_words[] = {
 
 const char *guard_words(enum guard_reason reason) {
         return reason_words[reason];
-}
-
-static usec_t guard_now(void) {
-        struct timespec t;
-
-        (void) clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail */
-        return (usec_t) t.tv_sec * USEC_PER_SEC + (usec_t) t.tv_nsec / 1000;
 }
 
 /* --- The worker --------------------------------------------------------------------------------------- */
@@ -200,7 +193,7 @@ struct watch {
 /* Hands on what workers have written. -errno of writing; 0 also when there is nothing. */
 static int hand_on(struct watch *w, int which) {
         const int to[] = { STDOUT_FILENO, STDERR_FILENO };
-        usec_t begun = guard_now();
+        usec_t begun = clock_boot(&clock_system), took;
         char buf[65536];
         ssize_t n;
 
@@ -211,8 +204,9 @@ static int hand_on(struct watch *w, int which) {
                                 return -errno;
                         k = MAX(k, (ssize_t) 0);
                 }
-        w->look += guard_now() - begun; /* the worker may have had to wait for whoever reads it */
-        w->begun += guard_now() - begun;
+        took = clock_boot(&clock_system) - begun;
+        w->look += took; /* the worker may have had to wait for whoever reads it */
+        w->begun += took;
         return 0;
 }
 
@@ -262,7 +256,7 @@ static bool on_message(struct watch *w, const struct guard_message *m) {
         else if (m->kind == STEP_BEGUN) {
                 w->standby = m->standby;
                 w->timeout = m->timeout;
-                w->begun = guard_now();
+                w->begun = clock_boot(&clock_system);
                 w->look = w->begun + m->timeout;
         } else if (m->kind == STEP_ENDED)
                 w->standby = 0;
@@ -292,15 +286,15 @@ static bool on_time(struct watch *w) {
                 return on_end(w);
         if (state != 'R')
                 give_up(w, GUARD_SLOW);
-        else if (guard_now() >= w->begun + LONGER * w->timeout)
+        else if (clock_boot(&clock_system) >= w->begun + LONGER * w->timeout)
                 give_up(w, GUARD_CPU);
         else
-                w->look = guard_now() + LOOK;
+                w->look = clock_boot(&clock_system) + LOOK;
         return false;
 }
 
 static int time_left(const struct watch *w) {
-        usec_t now = guard_now();
+        usec_t now = clock_boot(&clock_system);
 
         if (w->standby == 0)
                 return w->worker_fd < 0 ? (int) (LOOK / USEC_PER_MSEC) : -1;
@@ -332,7 +326,7 @@ static int watch_worker(int fd, pid_t worker, const int output[2]) {
                 }
                 if (!ended && gone)
                         ended = on_end(&w);
-                else if (!ended && w.standby > 0 && guard_now() >= w.look)
+                else if (!ended && w.standby > 0 && clock_boot(&clock_system) >= w.look)
                         ended = on_time(&w);
                 while (waitpid(-1, NULL, WNOHANG) > 0)
                         ;

@@ -312,17 +312,10 @@ static int run_once(struct program *p) {
         return r < 0 ? log_error_errno(r, "writing the stacks: %m") : 0;
 }
 
-static usec_t monotonic_now(void) {
-        struct timespec t;
-
-        (void) clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail */
-        return (usec_t) t.tv_sec * USEC_PER_SEC + (usec_t) t.tv_nsec / 1000;
-}
-
 static void sleep_until(usec_t when) {
         struct timespec at = { (time_t) (when / USEC_PER_SEC), (long) (when % USEC_PER_SEC) * 1000 };
 
-        while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
+        while (clock_nanosleep(CLOCK_BOOTTIME, TIMER_ABSTIME, &at, NULL) == EINTR)
                 ;
 }
 
@@ -341,7 +334,7 @@ static int prepare_to_keep(struct program *p) {
 
 /* A capture that took longer than --every delays the next; none is made up for. */
 static int run_captures(struct program *p) {
-        usec_t next = monotonic_now();
+        usec_t next = clock_boot(&clock_system);
 
         if (p->repeat > 1 && prepare_to_keep(p) < 0)
                 return log_error_errno(ENOMEM, "reading stacks: %m");
@@ -350,7 +343,7 @@ static int run_captures(struct program *p) {
                 int r;
 
                 if (n > 0) {
-                        next = MAX(next + p->every, monotonic_now());
+                        next = MAX(next + p->every, clock_boot(&clock_system));
                         sleep_until(next);
                         if (!p->json && !p->capture)
                                 printf("--- capture %u of %u\n", n + 1, p->repeat);

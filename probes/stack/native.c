@@ -2,6 +2,7 @@
 #include "native.h"
 
 #include "text.h"
+#include "utf8.h"
 
 void native_clear(struct native *n) {
         for (size_t i = 0; i < n->n; i++) {
@@ -38,7 +39,7 @@ static int read_kernel_stack(const struct process *p, struct native *n, struct n
                 to += end - name - 1;
         }
         *to = '\0';
-        text_clean(text);
+        utf8_mend(text);
         t->kernel = text[0] ? strdup(text) : NULL;
         return text[0] && !t->kernel ? -ENOMEM : 0;
 }
@@ -96,7 +97,7 @@ static int take_kernel_stack(const struct process *p, const struct task_stack *k
         t->kernel = k->kernel[0] ? strdup(k->kernel) : NULL;
         if (!t->kernel)
                 return k->kernel[0] ? -ENOMEM : 0;
-        text_clean(t->kernel);
+        utf8_mend(t->kernel);
         return 0;
 }
 

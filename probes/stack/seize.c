@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "process.h"
+
 #define RED_ZONE 128u
 #define PAGE 4096u
 #define LOOK_NSEC 50000000 /* a thread that does not stop is given up between two ticks of this */
@@ -163,36 +165,14 @@ static int copy_thread(pid_t pid, struct seized *s) {
         return 0;
 }
 
-/* "NR A1 … A6 SP PC", the numbers after the first in hexadecimal; outside a system call "-1 SP PC". */
-static int parse_syscall(const char *text, uint64_t *ret_sp, uint64_t *ret_pc) {
-        size_t n = startswith(text, "-1 ") ? 3 : 9;
-        uint64_t v[9] = { 0 };
-        const char *at = text;
-        char *end;
-
-        if (n == 9 && (text[0] < '0' || text[0] > '9'))
-                return -EINVAL;
-        for (size_t i = 0; i < n; i++, at = end) {
-                v[i] = strtoull(at, &end, i == 0 ? 10 : 16);
-                if (end == at)
-                        return -EINVAL;
-        }
-        *ret_sp = v[n - 2];
-        *ret_pc = v[n - 1];
-        return 0;
-}
-
 int seize_waiting(pid_t pid, pid_t tid, const char *text, const struct user_regs_struct *known,
                   struct seized *ret) {
         _cleanup_(seized_clear) struct seized s = { .tid = tid, .partial = true };
-        uint64_t sp, pc;
-        int r = parse_syscall(text, &sp, &pc);
+        struct task_call c = task_call_parse(text);
 
-        if (r < 0)
-                return r;
-        if (known && (known->rsp != sp || known->rip != pc))
+        if (known && (known->rsp != c.sp || known->rip != c.pc))
                 known = NULL; /* it waited elsewhere then */
-        if (!known && text[0] == '-')
+        if (c.pc == 0 || (!known && c.number == CALL_FAULT))
                 return -EINVAL;
         s.stack = malloc(SEIZE_STACK_MAX);
         if (!s.stack)
@@ -201,13 +181,13 @@ int seize_waiting(pid_t pid, pid_t tid, const char *text, const struct user_regs
          * to end. */
         s.registers.rbx = s.registers.rbp = s.registers.r12 = s.registers.r13 = s.registers.r14 =
                 s.registers.r15 = SEIZE_UNKNOWN;
-        s.registers.rsp = sp;
-        s.registers.rip = pc;
+        s.registers.rsp = c.sp;
+        s.registers.rip = c.pc;
         if (known) {
                 s.registers = *known;
                 s.partial = false;
         }
-        s.stack_at = sp - RED_ZONE;
+        s.stack_at = c.sp - RED_ZONE;
         copy_stack(pid, &s);
         *ret = s;
         s.stack = NULL;

@@ -10,6 +10,7 @@
 #include "grow.h"
 #include "mapped_file.h"
 #include "text.h"
+#include "utf8.h"
 
 #define MODULES_MAX 2048u
 #define SYMBOLS_MAX 65536u
@@ -133,7 +134,7 @@ static int add_module(struct unwinder *u) {
         m->name = strdup(map->path);
         if (!m->name)
                 return -ENOMEM;
-        text_clean(m->name);
+        utf8_mend(m->name);
         module = u->dw.dwfl_report_elf(u->dwfl, map->path, map->path, fd, map->start - first, true);
         if (module) {
                 fd = -1; /* now libdw's */
@@ -237,7 +238,7 @@ static int take_name(struct native_symbol *s, const char *name, uint64_t offset)
         s->name = strdup(cxx_name(name, cxx) == 0 ? cxx : name);
         if (!s->name)
                 return -ENOMEM;
-        text_clean(s->name);
+        utf8_mend(s->name);
         return 0;
 }
 

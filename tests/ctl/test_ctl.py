@@ -159,6 +159,14 @@ FAIL     nic.mtu eth1: found 1460,?[2J wanted 8896
         self.assertIn("\n         the spool cannot be written: tpuctl check daemon.disk\n",
                       self.expect(["status"], 2).stdout)
 
+    def test_notices(self):
+        hostd = self.hostd()
+        hostd.answers[("GET", "/v1/status")] = (200, dict(STATUS, notices=[
+            {"notice": "preemption", "text": "TRUE"}, {"notice": "upcoming-maintenance", "text": "a\033b"}]))
+        self.assertIn("\nnotice   preemption is ahead: the metadata server says 'TRUE'\n"
+                      "notice   upcoming-maintenance is ahead: the metadata server says 'a?b'\n",
+                      self.expect(["status"], 2).stdout)
+
     def test_history(self):
         hostd = self.hostd()
         status = json.loads(json.dumps(STATUS))

@@ -314,6 +314,7 @@ class Slice(Case):
         print(f"preemption notice after {time.monotonic() - began:.2f} s", file=sys.stderr)
         self.assertEqual(event["body"],
                          {"notice": "preemption", "state": "ahead", "text": "TRUE", "runs": 0})
+        self.assertEqual(self.h.get("/v1/status")["notices"], [{"notice": "preemption", "text": "TRUE"}])
         self.server.set(maintenance="TERMINATE_ON_HOST_MAINTENANCE")
         (event,) = wait_until(lambda: self.events("tpu.host.maintenance_notice"), 10, "the event")
         self.assertEqual((event["body"]["text"], event["body"]["state"]),

@@ -42,6 +42,8 @@ class OneShot(Case):
         self.host.netcfg_conf("[Netcfg]\nNics=eth1\n")
         self.netcfg("--once")
         self.assertEqual(self.host.mtu("eth1"), 8896)
+        self.host.netcfg_conf("[Netcfg]\nNics=eth1 eth9\n")
+        self.assertIn("no such NIC is here; there are: eth0,eth1", self.netcfg("--once", code=1).stdout)
 
     def test_a_sysctl_that_no_one_may_write_is_said_and_stops_nothing(self):
         self.host.site_profile("v6e", "[Sysctl net.core.rmem_max]\nValue=1\nSource=a test\n[Mtu]\n"

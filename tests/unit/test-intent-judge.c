@@ -31,6 +31,42 @@ static void test_which_nics(void) {
         ASSERT_TRUE(intent_is_data_nic(&i, &bridge));
 }
 
+/* Nics= that this host has not. */
+static void test_named_nics(void) {
+        static const struct {
+                const char *nics, *found;
+        } t[] = {
+                { "", "" },           { "ens4", "" },
+                { "ens*", "" },       { "ens4, br0", "" },
+                { "eth* ens*", "" },  { "ens4 eth9", "not there: eth9" },
+                { "eth9\teth8", "not there: eth9,eth8" },
+                { "eth*", "not there: eth*" }, { "lo", "not there: lo" },
+        };
+        struct link links[] = {
+                { .index = 1, .name = "lo", .arp_type = ARPHRD_LOOPBACK },
+                { .index = 2, .name = "ens4", .arp_type = ARPHRD_ETHER, .address_len = 6 },
+                { .index = 3, .name = "br0", .kind = "bridge", .arp_type = ARPHRD_ETHER, .address_len = 6 },
+        };
+        const struct link_table table = { links, ELEMENTSOF(links) };
+
+        for (size_t k = 0; k < ELEMENTSOF(t); k++) {
+                struct intent i = { .nics_where = "/etc/x.conf:3" };
+                struct finding f;
+
+                (void) snprintf(i.nics, sizeof(i.nics), "%s", t[k].nics);
+                ASSERT_EQ(intent_judge_names(&i, &table, &f), t[k].found[0] != '\0');
+                if (!t[k].found[0])
+                        continue;
+                ASSERT_EQ(f.verdict, VERDICT_WARN);
+                ASSERT_STREQ(f.check, "nic.count");
+                ASSERT_STREQ(f.subject, "Nics=");
+                ASSERT_STREQ(f.found, t[k].found);
+                ASSERT_STREQ(f.source, "/etc/x.conf:3");
+                ASSERT_TRUE(strstr(f.reason, "there are: ens4") != NULL);
+                ASSERT_TRUE(startswith(f.remedy, "sudoedit /etc/x.conf; "));
+        }
+}
+
 static struct link nic(uint32_t mtu, uint32_t max) {
         return (struct link) { .index = 2, .name = "eth0", .mtu = mtu, .min_mtu = 68, .max_mtu = max };
 }
@@ -238,6 +274,6 @@ static void test_nic_setting_verdicts(void) {
         ASSERT_STREQ(nic_setting_check(i.nic_settings[1].kind), "nic.private_flag");
 }
 
-TEST_MAIN(test_nic_setting_verdicts, test_which_nics, test_stated_mtu, test_reading_sysctls_and_parameters,
-          test_mtu_rule,
-          test_mtu_verdicts, test_sysctl_verdicts, test_sysctl_names)
+TEST_MAIN(test_nic_setting_verdicts, test_which_nics, test_named_nics, test_stated_mtu,
+          test_reading_sysctls_and_parameters, test_mtu_rule, test_mtu_verdicts, test_sysctl_verdicts,
+          test_sysctl_names)

@@ -31,7 +31,7 @@ static void nothing_to_say(void) {
 }
 
 static void states(void) {
-        struct daemon_state s[14];
+        struct daemon_state s[17];
         static const struct {
                 enum verdict verdict;
                 const char *found, *reason;
@@ -50,6 +50,9 @@ static void states(void) {
                 { VERDICT_WARN, "not reachable", "drift" },
                 { VERDICT_WARN, "activating", "drift" },
                 { VERDICT_OK, "running", "started 5 s ago; restarts since a person started it last: 1" },
+                { VERDICT_WARN, "running, last end: watchdog", "again and again (3 times within an hour)" },
+                { VERDICT_WARN, "auto-restart, last end: signal", "again and again (4 times" },
+                { VERDICT_OK, "running", "" },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(s); i++)
@@ -79,6 +82,14 @@ static void states(void) {
         s[12].lived = 3600 * USEC_PER_SEC; /* once again after a long time */
         s[13].restarts = 1;
         s[13].up = 5 * USEC_PER_SEC;
+        s[14].restarts = 9; /* slowly */
+        s[14].failures = 3;
+        SET(14, result, "watchdog");
+        s[15] = s[12];
+        s[15].failures = s[15].restarts = 4;
+        SET(15, result, "signal");
+        s[16].restarts = 9;
+        s[16].failures = 2;
         for (size_t i = 0; i < ELEMENTSOF(s); i++) {
                 _cleanup_collected_ struct collected got;
                 const struct finding *f;

@@ -112,7 +112,7 @@ static void own_name(void) {
 static void nic_good(void) {
         struct intent intent = intent_v6e();
         const struct probe_context c = { .intent = &intent };
-        _cleanup_collected_ struct collected got;
+        _cleanup_collected_ struct collected got, named;
 
         ASSERT_OK(probe(GOOD, "nic", &c, &got));
         ASSERT_EQ(got.findings.n, 11); /* five of eth0 and of eth1, and the count; neither lo nor docker0 */
@@ -120,6 +120,10 @@ static void nic_good(void) {
         ASSERT_STREQ(find(&got, "nic.mtu", "eth1")->found, "8896");
         ASSERT_HAS(got.samples, "tpu.nic.mtu{network.interface.name=eth0} 8896\n");
         ASSERT_HAS(got.samples, "hw.network.up{network.interface.name=eth1,hw.id=eth1} 1\n");
+        (void) snprintf(intent.nics, sizeof(intent.nics), "eth* eth9");
+        ASSERT_OK(probe(GOOD, "nic", &c, &named));
+        ASSERT_EQ(named.findings.n, 12);
+        ASSERT_HAS(find(&named, "nic.count", "Nics=")->reason, "no such NIC is here; there are: eth0,eth1");
 }
 
 static void nic_drift(void) {

@@ -5,6 +5,7 @@
 #include "interpreter.h"
 #include "mapped_file.h"
 #include "text.h"
+#include "utf8.h"
 
 #include "test.h"
 
@@ -274,7 +275,7 @@ static void test_text_cut(void) {
                         len = text_to_utf8(two, 2, n, buf, size);
                         ASSERT_TRUE(len < size && strlen(buf) == len);
                         memcpy(clean, buf, len + 1);
-                        text_clean(clean);
+                        utf8_mend(clean);
                         ASSERT_STREQ(clean, buf);
                         if (whole < size)
                                 ASSERT_EQ(len, whole);
@@ -283,10 +284,10 @@ static void test_text_cut(void) {
                 }
 }
 
-static void test_text_clean(void) {
+static void test_utf8_mend(void) {
         char s[] = "a\xFFz\xC3\xA9\xC3(\xED\xA0\x80\xF4\x90\x80\x80\xE2\x82";
 
-        text_clean(s);
+        utf8_mend(s);
         ASSERT_STREQ(s, "a?z\xC3\xA9?(?????\?\?\?\?");
 }
 
@@ -300,4 +301,4 @@ static void test_layouts(void) {
 
 TEST_MAIN(test_line_table, test_line_table_large_delta, test_line_table_malformed, test_line_lnotab,
           test_line_ranges, test_version, test_description, test_maps_line, test_maps_malformed,
-          test_maps_stream, test_text, test_text_cut, test_text_clean, test_layouts)
+          test_maps_stream, test_text, test_text_cut, test_utf8_mend, test_layouts)

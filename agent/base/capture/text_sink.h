@@ -3,7 +3,7 @@
 /*
  * Text for a file, piece by piece: a capture is tens of thousands of short ones, and neither printf() nor a
  * tree of JSON values puts them together within a millisecond. What is put must be UTF-8 already
- * (text_to_utf8(), text_clean()). No other thread may use the file.
+ * (text_to_utf8(), utf8_mend()). No other thread may use the file.
  */
 #include "base.h"
 

@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <systemd/sd-bus.h>
+#include <systemd/sd-journal.h>
+#include <systemd/sd-messages.h>
 #include <time.h>
 
 #include "frame.h"
@@ -79,6 +81,43 @@ static int read_unit(sd_bus *bus, const char *unit, struct daemon_state *d) {
         return r;
 }
 
+/* The result of the failure that the journal is at. */
+static void take_result(sd_journal *j, struct daemon_state *d) {
+        static const char name[] = "UNIT_RESULT=";
+        const void *field;
+        size_t len;
+
+        if (sd_journal_get_data(j, "UNIT_RESULT", &field, &len) >= 0 && len > strlen(name))
+                (void) snprintf(d->result, sizeof(d->result), "%.*s", (int) (len - strlen(name)),
+                                (const char *) field + strlen(name));
+}
+
+/* When it was restarted only the journal knows: NRestarts has no times, and a service that lives again has
+ * the result "success". What a person stops or restarts does not fail. */
+static void read_failures(const char *unit, struct daemon_state *d) {
+        _cleanup_(sd_journal_closep) sd_journal *j = NULL;
+        usec_t now = monotonic_now(), at;
+        char of_unit[64];
+        int r = sd_journal_open(&j, SD_JOURNAL_LOCAL_ONLY | SD_JOURNAL_SYSTEM);
+
+        (void) snprintf(of_unit, sizeof(of_unit), "UNIT=%s", unit);
+        if (r >= 0)
+                r = sd_journal_add_match(j, of_unit, 0);
+        if (r >= 0)
+                r = sd_journal_add_match(j, "MESSAGE_ID=" SD_MESSAGE_UNIT_FAILURE_RESULT_STR, 0);
+        if (r >= 0)
+                r = sd_journal_add_match(j, "_PID=1", 0); /* anybody may log the fields above */
+        if (r >= 0)
+                r = sd_journal_seek_tail(j);
+        while (r >= 0 && d->failures < d->restarts && sd_journal_previous(j) > 0) {
+                r = sd_journal_get_monotonic_usec(j, &at, NULL); /* -ESTALE: before this boot */
+                if (r < 0 || at + DAEMON_FAILURES_TIME < now)
+                        break;
+                if (d->failures++ == 0)
+                        take_result(j, d);
+        }
+}
+
 /* One that this version of systemd does not have is left out. */
 static void read_limits(sd_bus *bus, struct daemon_states *s) {
         static const struct run_limit limits[] = {
@@ -117,6 +156,8 @@ static void ask_systemd(struct daemon_states *s) {
                 if (r >= 0) /* one that does not answer is not asked again */
                         r = read_unit(bus, daemons[i].unit, &s->of[i]);
                 s->of[i].error = MIN(r, 0);
+                if (s->of[i].restarts > 1)
+                        read_failures(daemons[i].unit, &s->of[i]);
         }
         if (r >= 0)
                 read_limits(bus, s);

@@ -9,9 +9,9 @@
 #include "host.h"
 
 /*
- * What systemd knows of our daemons (D-Bus), what the kernel knows of their processes, and whether each
- * answers within DAEMON_ANSWER_TIME, all of them together: it blocks for little more. One that systemd does
- * not call active is not asked, for the question alone would start it.
+ * What systemd knows of our daemons (D-Bus, its lines in the journal), what the kernel knows of their
+ * processes, and whether each answers within DAEMON_ANSWER_TIME, all of them together: it blocks for little
+ * more. One that systemd does not call active is not asked, for the question alone would start it.
  */
 void ask_daemons(const struct host *h, struct daemon_states *ret);
 /* Asks tpu-launchd who has the TPU devices open. Fills *ret in any case; its error says why it holds

@@ -61,6 +61,15 @@ void address_table_clear(struct address_table *t) {
         *t = ADDRESS_TABLE_NULL;
 }
 
+const struct address *address_find(const struct address_table *t, int index, int family,
+                                   const uint8_t *bytes) {
+        for (size_t i = 0; i < t->n; i++)
+                if ((index == 0 || t->addresses[i].index == index) && t->addresses[i].family == family &&
+                    memcmp(t->addresses[i].bytes, bytes, family == AF_INET ? 4 : 16) == 0)
+                        return &t->addresses[i];
+        return NULL;
+}
+
 /* --- Rules -------------------------------------------------------------------------------------------- */
 
 #define NOT_SUPPRESSED UINT32_MAX /* -1: the kernel says it of every rule */

@@ -70,6 +70,9 @@ int rules_parse(const void *data, size_t len, struct rule_table *ret);
 void rule_table_clear(struct rule_table *t);
 #define _cleanup_rules_ _cleanup_(rule_table_clear)
 
+/* The first one of that NIC (0: of any) with these bytes (4 or 16). NULL: there is none. */
+const struct address *address_find(const struct address_table *t, int index, int family,
+                                   const uint8_t *bytes);
 /* The subnet it is in, host bits cleared. */
 void address_subnet(const struct address *a, uint8_t ret[static 16]);
 /* Whether an address (4 or 16 bytes) begins as the prefix does. */

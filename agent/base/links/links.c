@@ -235,6 +235,13 @@ const struct link *link_by_index(const struct link_table *t, int index) {
         return NULL;
 }
 
+const struct link *link_by_name(const struct link_table *t, const char *name) {
+        for (size_t i = 0; i < t->n; i++)
+                if (streq(t->links[i].name, name))
+                        return &t->links[i];
+        return NULL;
+}
+
 bool link_is_data_nic(const struct link *l) {
         if (l->master != 0 || !link_is_ethernet(l))
                 return false;

@@ -52,8 +52,9 @@ struct link_table {
  */
 int links_read(const struct host *h, struct link_table *ret);
 void link_table_clear(struct link_table *t);
-/* NULL: there is none of that index. */
+/* NULL: there is none of that index, or name. */
 const struct link *link_by_index(const struct link_table *t, int index);
+const struct link *link_by_name(const struct link_table *t, const char *name);
 #define _cleanup_links_ _cleanup_(link_table_clear)
 
 /* A NIC's MAC address as text, "02:00:00:00:00:0a", and back; false: text is something else. */

@@ -117,6 +117,22 @@ const char *route_words(const struct route *r, const char *nic, char buf[static 
         return buf;
 }
 
+struct route route_to_subnet(const struct address *a) {
+        struct route r = { .family = a->family,
+                           .dst_len = a->prefix_len,
+                           .type = RTN_UNICAST,
+                           .protocol = RTPROT_KERNEL,
+                           .scope = RT_SCOPE_LINK,
+                           .table = RT_TABLE_MAIN,
+                           .hops = { a->index },
+                           .n_hops = 1,
+                           .has_source = a->family == AF_INET };
+
+        address_subnet(a, r.dst);
+        memcpy(r.source, a->bytes, sizeof(r.source));
+        return r;
+}
+
 #define WINDOW_MIN 1048576 /* 100 Gbit/s for 80 us */
 #define CWND_MIN   128
 

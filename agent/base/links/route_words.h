@@ -27,6 +27,9 @@ bool route_is_slow(const struct route *r);
 #define ROUTE_WORDS_MAX 256
 const char *route_words(const struct route *r, const char *nic, char buf[static ROUTE_WORDS_MAX]);
 
+/* The route that the kernel makes to the subnet of an address. */
+struct route route_to_subnet(const struct address *a);
+
 /*
  * The same as ip(8) takes it behind "ip route del", "add" or "replace": "10.10.1.0/24 via 10.10.1.1 dev eth1
  * proto dhcp scope link src 10.10.1.5 metric 100", with "-6 " to be put behind "ip" for IPv6

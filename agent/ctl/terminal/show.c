@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "clock.h"
+#include "json_text.h"
 #include "show.h"
 #include "table.h"
 
@@ -272,20 +273,13 @@ void show_each(FILE *out, const json_t *list, usec_t now, const char *template) 
 /* --- Tables -------------------------------------------------------------------------------------------- */
 
 json_t *show_named(const json_t *objects) {
-        json_t *list = json_array(), *o, *copy;
+        json_t *list = json_array(), *o;
         const char *key;
 
         /* jansson's iteration wants it writable, and does not write. */
-        json_object_foreach((json_t *) (uintptr_t) objects, key, o) {
-                copy = json_is_object(o) ? json_copy(o) : json_object();
-                if (json_object_set_new(copy, "name", json_string(key)) < 0 ||
-                    json_array_append(list, copy) < 0) {
-                        json_decref(copy);
-                        json_decref(list);
-                        return NULL;
-                }
-                json_decref(copy);
-        }
+        json_object_foreach((json_t *) (uintptr_t) objects, key, o)
+                list = json_list_add(list, json_member_add(json_is_object(o) ? json_copy(o) : json_object(),
+                                                           "name", json_string(key)));
         return list;
 }
 
@@ -297,11 +291,7 @@ static char *cell_text(const json_t *o, usec_t now, const char *template) {
         if (!f)
                 return NULL;
         show(f, o, now, template);
-        if (!memstream_close(f, &text)) {
-                free(text);
-                return NULL;
-        }
-        return text;
+        return memstream_close(f, &text);
 }
 
 static int add_row(struct table *t, const json_t *o, usec_t now, const struct column *columns) {

@@ -5,38 +5,25 @@
 #include "report.h"
 #include "table.h"
 
-/* Length of the UTF-8 character at p, or 0 when it is none or a control character (C0, DEL, C1). */
-static size_t printable_length(const unsigned char *p) {
-        size_t n;
+/* Marks that turn the reading direction can make a screen say something else. */
+static bool turns_direction(const char *text) {
+        const unsigned char *p = (const unsigned char *) text;
 
-        if (p[0] < 0x80)
-                return p[0] >= 0x20 && p[0] != 0x7f;
-        n = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
-        if (p[0] < 0xc2 || p[0] > 0xf4)
-                return 0;
-        for (size_t i = 1; i < n; i++)
-                if ((p[i] & 0xc0) != 0x80)
-                        return 0;
-        if (p[0] == 0xc2 && p[1] < 0xa0)
-                return 0;
-        /* Marks that turn the reading direction can make a screen say something else. */
-        if (p[0] == 0xe2 && ((p[1] == 0x80 && p[2] >= 0xaa && p[2] <= 0xae) ||
-                             (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9)))
-                return 0;
-        return n;
+        return p[0] == 0xe2 && ((p[1] == 0x80 && p[2] >= 0xaa && p[2] <= 0xae) ||
+                                (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9));
 }
 
 void print_clean(FILE *out, const char *text, bool lines) {
-        const unsigned char *p = (const unsigned char *) text;
-
-        while (*p) {
-                size_t n = printable_length(p);
+        while (*text) {
+                size_t n = turns_direction(text) || (!lines && (*text == '\n' || *text == '\t'))
+                                   ? 0
+                                   : utf8_character(text);
 
                 if (n > 0)
-                        (void) fwrite(p, 1, n, out);
+                        (void) fwrite(text, 1, n, out);
                 else
-                        (void) fputc(lines && (*p == '\n' || *p == '\t') ? *p : '?', out);
-                p += MAX(n, (size_t) 1);
+                        (void) fputc('?', out);
+                text += MAX(n, (size_t) 1);
         }
 }
 
@@ -48,11 +35,7 @@ static char *clean_copy(const char *text) {
         if (!f)
                 return NULL;
         print_clean(f, text, false);
-        if (!memstream_close(f, &copy)) {
-                free(copy);
-                return NULL;
-        }
-        return copy;
+        return memstream_close(f, &copy);
 }
 
 int table_add(struct table *t, const char *const cells[]) {

@@ -142,9 +142,5 @@ char *words_join(const struct words *w, size_t from) {
                 return NULL;
         for (size_t i = from; i < w->n; i++)
                 fprintf(f, "%s%s", i > from ? " " : "", w->items[i]);
-        if (!memstream_close(f, &text)) {
-                free(text);
-                return NULL;
-        }
-        return text;
+        return memstream_close(f, &text);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chip_marks.h"
+#include "fnv.h"
 
 #define PCI_DEVICES   "/sys/bus/pci/devices"
 #define VENDOR_GOOGLE 0x1ae0
@@ -39,7 +40,7 @@ void chip_marks_find(const struct host *h, struct chip_marks *ret) {
         (void) host_list(h, PCI_DEVICES, visit_device, &f);
 }
 
-/* FNV-1a. What cannot be read is part of the mark as such. */
+/* What cannot be read is part of the mark as such. */
 static uint64_t add_number(uint64_t mark, const struct host *h, const char *address, const char *file) {
         char path[128];
         uint64_t v;
@@ -47,13 +48,11 @@ static uint64_t add_number(uint64_t mark, const struct host *h, const char *addr
         (void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/%s", address, file);
         if (host_read_u64(h, path, &v) < 0)
                 v = UINT64_MAX;
-        for (unsigned i = 0; i < sizeof(v); i++)
-                mark = (mark ^ ((v >> (8 * i)) & 0xff)) * UINT64_C(0x100000001b3);
-        return mark;
+        return fnv(mark, &v, sizeof(v));
 }
 
 uint64_t chip_marks_read(const struct host *h, const struct chip_marks *m) {
-        uint64_t mark = UINT64_C(0xcbf29ce484222325);
+        uint64_t mark = FNV_BEGIN;
 
         for (size_t i = 0; i < m->n; i++) {
                 mark = add_number(mark, h, m->address[i], "enable");

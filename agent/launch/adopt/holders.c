@@ -4,14 +4,12 @@
 #include <assert.h>
 #include <ctype.h>
 #include <fcntl.h>
-#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define CHAIN_MAX       64u
 #define ENVIRONMENT_MAX (64 * 1024)
 #define OWN_RUNS        "/tpu.slice/tpu-run.slice/"
-#define PASSWD          "/etc/passwd"
 
 struct process {
         uint32_t pid, parent, group, session, terminal;
@@ -204,23 +202,6 @@ static bool name_by_environment(const struct host *h, uint32_t pid, char ret[sta
         return false;
 }
 
-/* Of /etc/passwd alone: a name service may hang, and a number is a name, too. */
-static void user_text(const struct host *h, uint32_t uid, char *buf, size_t size) {
-        _cleanup_fclose_ FILE *f = NULL;
-        const struct passwd *p;
-        int fd = host_open_file(h, PASSWD, O_RDONLY);
-
-        (void) snprintf(buf, size, "uid%u", uid);
-        f = fd >= 0 ? fdopen(fd, "r") : NULL;
-        if (fd >= 0 && !f)
-                (void) close_fd(fd);
-        while (f && (p = fgetpwent(f)))
-                if (p->pw_uid == uid) {
-                        (void) snprintf(buf, size, "%s", p->pw_name);
-                        return;
-                }
-}
-
 /* "python3 /srv/train.py" → "train": what people call it. */
 static void program_word(const char *command, char *buf, size_t size) {
         const char *argument = strchr(command, ' '), *from = command, *slash;
@@ -356,7 +337,8 @@ static bool fill_group(const struct host *h, const struct holder *all, size_t n,
                         if (o->owners[k].pid == all[i].chain.pids[0])
                                 add_device(g, o->owners[k].device);
         }
-        user_text(h, g->uid, g->user, sizeof(g->user));
+        if (!host_user_name(h, g->uid, g->user, sizeof(g->user)))
+                (void) snprintf(g->user, sizeof(g->user), "uid%u", g->uid); /* is a name, too */
         name_group(h, all[group].chain.pids[all[group].chain.n - 1], g);
         return true;
 }

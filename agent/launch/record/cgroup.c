@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 
+#include "io.h"
+
 #define PATH_SIZE 1024
 
 static int read_procs(int dir_fd, struct pid_list *out) {
@@ -31,15 +33,10 @@ static int read_procs(int dir_fd, struct pid_list *out) {
 static int walk_groups(int fd, unsigned depth, struct pid_list *out) {
         _cleanup_closedir_ DIR *d = NULL;
         const struct dirent *e;
-        int r;
+        int r = io_directory(fd, &d);
 
-        d = fdopendir(fd);
-        if (!d) {
-                r = -errno;
-                (void) close_fd(fd);
-                return r;
-        }
-        r = read_procs(dirfd(d), out);
+        if (r == 0)
+                r = read_procs(dirfd(d), out);
         if (r < 0)
                 return r;
         while ((e = readdir(d))) {

@@ -7,6 +7,7 @@
 
 #include "clock.h"
 #include "holders.h"
+#include "io.h"
 #include "paths.h"
 #include "secret.h"
 #include "utf8.h"
@@ -198,13 +199,9 @@ static int visit_process(struct look *l, const char *name) {
 static void find_listeners(struct look *l, const char *path) {
         _cleanup_fclose_ FILE *f = NULL;
         char line[320];
-        int fd = host_open_file(l->h, path, O_RDONLY);
 
-        f = fd < 0 ? NULL : fdopen(fd, "r");
-        if (!f) {
-                (void) close_fd(fd);
+        if (host_open_stream(l->h, path, &f) < 0)
                 return; /* no IPv6, say */
-        }
         while (fgets(line, sizeof(line), f) && l->out->n_ports < PORT_OWNERS_MAX) {
                 unsigned port, state, uid;
                 uint64_t inode;
@@ -225,17 +222,10 @@ static void find_listeners(struct look *l, const char *path) {
 static int visit_all(struct look *l) {
         _cleanup_closedir_ DIR *d = NULL;
         const struct dirent *e;
-        int fd = host_open_file(l->h, "/proc", O_RDONLY | O_DIRECTORY);
+        int r = io_directory(host_open_file(l->h, "/proc", O_RDONLY | O_DIRECTORY), &d);
 
-        if (fd < 0)
-                return fd;
-        d = fdopendir(fd);
-        if (!d) {
-                int r = -errno;
-
-                (void) close_fd(fd);
+        if (r < 0)
                 return r;
-        }
         do {
                 errno = 0;
                 e = readdir(d);

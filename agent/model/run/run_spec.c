@@ -134,11 +134,8 @@ static json_t *list_to_json(const struct run_key *k, const Run__Spec *s) {
         size_t n;
         char **list = run_key_list(k, s, &n);
 
-        for (size_t i = 0; a && i < n; i++)
-                if (json_array_append_new(a, json_string(list[i])) < 0) {
-                        json_decref(a);
-                        return NULL;
-                }
+        for (size_t i = 0; i < n; i++)
+                a = json_list_add(a, json_string(list[i]));
         return a;
 }
 

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "json_text.h"
+
 static const struct {
         enum libtpu_metric id;
         enum chip_value value;
@@ -72,19 +74,16 @@ json_t *chip_table_to_json(const struct chip_table *t, const uint16_t *ports) {
         json_t *list = json_array();
 
         qsort(sorted.rows, sorted.n, sizeof(*sorted.rows), compare_rows);
-        for (size_t i = 0; list && i < sorted.n; i++) {
+        for (size_t i = 0; i < sorted.n; i++) {
                 const struct chip_row *r = &sorted.rows[i];
 
-                if (json_array_append_new(
-                            list, json_pack("{s:i, s:i, s:s, s:o, s:o, s:o, s:o}", "process", (int) r->port,
-                                            "port", (int) ports[r->port], "chip", r->chip, "hbm_used_bytes",
-                                            value_json(r->values[CHIP_HBM_USED]), "hbm_total_bytes",
-                                            value_json(r->values[CHIP_HBM_TOTAL]), "duty_cycle",
-                                            value_json(r->values[CHIP_DUTY_CYCLE]), "idle_seconds",
-                                            value_json(r->values[CHIP_IDLE]))) < 0) {
-                        json_decref(list);
-                        list = NULL;
-                }
+                list = json_list_add(
+                        list, json_pack("{s:i, s:i, s:s, s:o, s:o, s:o, s:o}", "process", (int) r->port,
+                                        "port", (int) ports[r->port], "chip", r->chip, "hbm_used_bytes",
+                                        value_json(r->values[CHIP_HBM_USED]), "hbm_total_bytes",
+                                        value_json(r->values[CHIP_HBM_TOTAL]), "duty_cycle",
+                                        value_json(r->values[CHIP_DUTY_CYCLE]), "idle_seconds",
+                                        value_json(r->values[CHIP_IDLE])));
         }
         return list;
 }

@@ -125,13 +125,9 @@ static void read_addresses(struct net_places *p) {
 }
 
 static int nic_index(const struct net_places *p, int family, const uint8_t *address) {
-        size_t size = family == AF_INET ? 4 : 16;
+        const struct address *a = address_find(&p->addresses, 0, family, address);
 
-        for (size_t i = 0; i < p->addresses.n; i++)
-                if (p->addresses.addresses[i].family == family &&
-                    memcmp(p->addresses.addresses[i].bytes, address, size) == 0)
-                        return p->addresses.addresses[i].index;
-        return 0;
+        return a ? a->index : 0;
 }
 
 static uint8_t nic_of(struct net_places *p, int index) {

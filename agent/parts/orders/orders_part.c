@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <fcntl.h>
-#include <pwd.h>
 
 #include "calls.h"
 #include "file_writer.h"
@@ -195,21 +194,9 @@ static void report_drained(struct orders_state *p) {
 
 /* --- Who orders ---------------------------------------------------------------------------------------- */
 
-/* From /etc/passwd alone: a name service may block. */
 static void user_text(const struct bus *b, uid_t uid, char *buf, size_t size) {
-        _cleanup_close_ int fd = host_open_file(b->host, "/etc/passwd", O_RDONLY);
-        _cleanup_fclose_ FILE *f = fd >= 0 ? fdopen(fd, "re") : NULL;
-        const struct passwd *p;
-
-        (void) snprintf(buf, size, "uid %u", (unsigned) uid);
-        if (!f)
-                return;
-        (void) TAKE_FD(fd); /* the stream's now */
-        while ((p = fgetpwent(f)))
-                if (p->pw_uid == uid) {
-                        (void) snprintf(buf, size, "%.24s", p->pw_name);
-                        return;
-                }
+        if (!host_user_name(b->host, uid, buf, size))
+                (void) snprintf(buf, size, "uid %u", (unsigned) uid);
 }
 
 /* Behind sudo everybody is root: the login user says who it was. The pid may be another process by now. */

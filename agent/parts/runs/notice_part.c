@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "json_text.h"
 #include "local_call.h"
 #include "local.pb-c.h"
 #include "utf8.h"
@@ -12,6 +13,7 @@
 struct notice_state {
         struct bus *bus;
         bool ahead[_METADATA_NOTICE_MAX];
+        char text[_METADATA_NOTICE_MAX][METADATA_UPCOMING_MAX]; /* the server's word */
         struct run_signal *signals; /* runs that are being warned */
 };
 
@@ -99,6 +101,7 @@ static void hear_notice(void *self, const struct bus_news *n) {
         ahead = n->notice.ahead;
         assert(kind < _METADATA_NOTICE_MAX);
         p->ahead[kind] = ahead;
+        utf8_copy(p->text[kind], sizeof(p->text[kind]), n->notice.text);
         (void) bus_emit(p->bus,
                         EVENT_LIKE(PREEMPTION_NOTICE, events[kind], ahead ? SEVERITY_WARN : SEVERITY_INFO,
                                    .notice = metadata_notice_name(kind),
@@ -113,6 +116,17 @@ static void hear_notice(void *self, const struct bus_news *n) {
         for (size_t i = 0; i < l->n; i++)
                 if (host_run_lives(&l->runs[i]))
                         signal_run(p, &l->runs[i], metadata_notice_name(kind));
+}
+
+static int status_notice(void *self, json_t *status) {
+        const struct notice_state *p = self;
+        json_t *list = json_array();
+
+        for (enum metadata_notice n = 0; n < _METADATA_NOTICE_MAX; n++)
+                if (p->ahead[n])
+                        list = json_list_add(list, json_pack("{s:s, s:s}", "notice", metadata_notice_name(n),
+                                                             "text", p->text[n]));
+        return json_object_set_new(status, "notices", list) < 0 ? -ENOMEM : 0;
 }
 
 static void stop_notice(void *self) {
@@ -135,5 +149,6 @@ const struct part notice_part = {
         .name = "notice",
         .size = sizeof(struct notice_state),
         .hear = hear_notice,
+        .status = status_notice,
         .stop = stop_notice,
 };

@@ -35,7 +35,7 @@ static json_t *bytes_to_json(const ProtobufCBinaryData *b) {
 static json_t *array_to_json(const Otlp__ArrayValue *a) {
         json_t *list = json_array();
 
-        for (size_t i = 0; list && i < a->n_values; i++)
+        for (size_t i = 0; i < a->n_values; i++)
                 list = json_list_add(list, value_to_json(a->values[i]));
         return list;
 }

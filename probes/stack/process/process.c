@@ -2,45 +2,11 @@
 #include "process.h"
 
 #include "grow.h"
+#include "io.h"
+#include "utf8.h"
 
 #include <fcntl.h>
 #include <sys/syscall.h> /* __NR_…: the kernel's own: Debian 11's C library knows fewer */
-
-/* --- Names --------------------------------------------------------------------------------------------- */
-
-/* Bytes of the well-formed sequence at p, 0 when there is none (Unicode, table 3-7). */
-static size_t sequence_length(const uint8_t *p) {
-        uint8_t low = 0x80, high = 0xBF;
-        size_t n;
-
-        if (p[0] < 0x80)
-                return 1;
-        if (p[0] < 0xC2 || p[0] > 0xF4)
-                return 0;
-        n = p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : 4;
-        if (p[0] == 0xE0)
-                low = 0xA0;
-        else if (p[0] == 0xED)
-                high = 0x9F;
-        else if (p[0] == 0xF0)
-                low = 0x90;
-        else if (p[0] == 0xF4)
-                high = 0x8F;
-        for (size_t i = 1; i < n; i++, low = 0x80, high = 0xBF)
-                if (p[i] < low || p[i] > high)
-                        return 0;
-        return n;
-}
-
-void text_clean(char *s) {
-        while (*s) {
-                size_t n = sequence_length((const uint8_t *) s);
-
-                if (n == 0)
-                        *s = '?';
-                s += MAX(n, (size_t) 1);
-        }
-}
 
 /* --- Files of the process ------------------------------------------------------------------------------ */
 
@@ -69,8 +35,7 @@ int process_read(const struct process *p, const char *name, char *buf, size_t si
         return 0;
 }
 
-/* Whether NSpid has more than one number: "NSpid:\t4711\t12". The last one is stored in *ret. */
-static bool nested_pid(const char *status, pid_t *ret) {
+bool process_nested_pid(const char *status, pid_t *ret) {
         const char *p = strstr(status, "\nNSpid:");
         unsigned n = 0;
 
@@ -99,7 +64,7 @@ int process_open(const struct host *h, pid_t pid, struct process *ret) {
         r = process_read(&p, "status", status, sizeof(status), NULL);
         if (r < 0)
                 return r;
-        p.nested = nested_pid(status, &own);
+        p.nested = process_nested_pid(status, &own);
         *ret = p;
         p.dir_fd = -1;
         return 0;
@@ -195,7 +160,7 @@ static void read_command(const struct process *p, char buf[static PROCESS_COMMAN
 
 void process_command(const struct process *p, char buf[static PROCESS_COMMAND_MAX]) {
         read_command(p, buf);
-        text_clean(buf);
+        utf8_mend(buf);
 }
 
 /* --- System calls by name: those of x86-64 that a thread can wait in (asm/unistd_64.h) -------------- */
@@ -234,24 +199,20 @@ static const char *syscall_name(long number, char buf[static SYSCALL_NAME_MAX]) 
 
 /* --- Threads ------------------------------------------------------------------------------------------- */
 
-/* "0 0x3 0x7f… …": number, arguments, sp, pc; "-1 SP PC": it waits in no system call; "running". */
-static void take_call(const char *text, struct task *t) {
-        char buf[SYSCALL_NAME_MAX], *at;
-        struct task_call *c = &t->in;
+struct task_call task_call_parse(const char *text) {
+        struct task_call c = { 0 };
+        char *at;
 
-        c->number = strtol(text, &at, 10);
-        if (at == text) {
-                c->number = CALL_RUNNING;
-                return;
-        }
-        for (size_t i = 0; c->number >= 0 && i < ELEMENTSOF(c->arguments); i++)
-                c->arguments[i] = strtoull(at, &at, 16);
-        c->sp = strtoull(at, &at, 16);
-        c->pc = strtoull(at, &at, 16);
-        if (c->number >= 0)
-                (void) snprintf(t->call, sizeof(t->call), "%s", syscall_name(c->number, buf));
-        else
-                c->number = CALL_FAULT;
+        c.number = strtol(text, &at, 10);
+        if (at == text)
+                return (struct task_call) { .number = CALL_RUNNING };
+        for (size_t i = 0; c.number >= 0 && i < ELEMENTSOF(c.arguments); i++)
+                c.arguments[i] = strtoull(at, &at, 16);
+        c.sp = strtoull(at, &at, 16);
+        c.pc = strtoull(at, &at, 16);
+        if (c.number < 0)
+                c.number = CALL_FAULT;
+        return c;
 }
 
 enum { STAT, WCHAN, SYSCALL };
@@ -284,7 +245,7 @@ static int task_file(const struct process *p, struct task *t, unsigned which, bo
 
 /* Returns how many threads its process has, or -errno when it has ended. */
 static int task_read(const struct process *p, struct task *t, bool keep) {
-        char path[64], text[4096];
+        char path[64], text[4096], number[SYSCALL_NAME_MAX];
         const char *name, *at = NULL;
         unsigned field = 3;
         int r = task_file(p, t, STAT, keep, text, sizeof(text));
@@ -296,20 +257,22 @@ static int task_read(const struct process *p, struct task *t, bool keep) {
         t->state = at ? *at : '?';
         if (at)
                 (void) snprintf(t->name, sizeof(t->name), "%.63s", name);
-        text_clean(t->name);
+        utf8_mend(t->name);
         if (at)
                 r = (int) stat_field(&at, &field, 20);
         if (t->state != 'R' && task_file(p, t, WCHAN, keep, text, sizeof(text)) == 0 && !streq(text, "0"))
                 (void) snprintf(t->wait, sizeof(t->wait), "%.63s", text);
-        text_clean(t->wait);
+        utf8_mend(t->wait);
         t->in = (struct task_call){ .number = t->state == 'R' ? CALL_RUNNING : CALL_UNKNOWN };
         if (t->state != 'R')
                 t->in.error = task_file(p, t, SYSCALL, keep, text, sizeof(text));
         if (t->state != 'R' && t->in.error == 0)
-                take_call(text, t);
+                t->in = task_call_parse(text);
+        if (t->in.number >= 0)
+                (void) snprintf(t->call, sizeof(t->call), "%s", syscall_name(t->in.number, number));
         (void) snprintf(path, sizeof(path), "task/%d/status", (int) t->tid);
         if (p->nested && process_read(p, path, text, sizeof(text), NULL) >= 0)
-                (void) nested_pid(text, &t->own);
+                (void) process_nested_pid(text, &t->own);
         return r;
 }
 
@@ -338,18 +301,11 @@ void task_list_clear(struct task_list *l) {
         *l = (struct task_list) { .keep = l->keep };
 }
 
-static int open_tasks(const struct process *p, DIR **ret) {
-        _cleanup_close_ int fd = openat(p->dir_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *d;
+int process_open_directory(const struct process *p, const char *name, DIR **ret) {
+        int fd = openat(p->dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+            r = io_directory(fd < 0 ? -errno : fd, ret);
 
-        if (fd < 0)
-                return errno == ENOENT ? -ESRCH : -errno;
-        d = fdopendir(fd);
-        if (!d)
-                return -errno;
-        fd = -1;
-        *ret = d;
-        return 0;
+        return r == -ENOENT ? -ESRCH : r;
 }
 
 static int add_task(struct task_list *l, size_t *size, pid_t tid) {
@@ -384,7 +340,7 @@ int process_tasks(const struct process *p, struct task_list *l) {
         if (l->n > 0 && l->n <= l->keep && !p->nested && read_again(p, l))
                 return 0;
         task_list_clear(l);
-        r = open_tasks(p, &d);
+        r = process_open_directory(p, "task", &d);
         for (const struct dirent *e; r == 0 && (e = readdir(d));)
                 if (e->d_name[0] >= '0' && e->d_name[0] <= '9')
                         r = add_task(l, &size, (pid_t) strtol(e->d_name, NULL, 10));
@@ -398,7 +354,7 @@ int process_tasks(const struct process *p, struct task_list *l) {
 
 int process_children(const struct process *p, int (*visit)(pid_t pid, void *userdata), void *userdata) {
         _cleanup_closedir_ DIR *d = NULL;
-        int r = open_tasks(p, &d);
+        int r = process_open_directory(p, "task", &d);
 
         if (r < 0)
                 return r;

@@ -32,6 +32,8 @@ struct task_call {
         uint64_t sp, pc; /* 0: not known */
         int error;       /* 0, or -errno */
 };
+/* "0 0x3 0x7f… …": number, arguments, sp, pc; "-1 SP PC": it waits in no system call; "running". */
+struct task_call task_call_parse(const char *text);
 
 struct task {
         pid_t tid;     /* as /proc numbers it */
@@ -62,6 +64,12 @@ void process_close(struct process *p);
  * not fit is cut.
  */
 int process_read(const struct process *p, const char *name, char *buf, size_t size, size_t *ret_len);
+
+/* One of its directories ("task", "fd"). -ESRCH: it has ended. */
+int process_open_directory(const struct process *p, const char *name, DIR **ret);
+
+/* Whether NSpid of a status has more than one number: "NSpid:\t4711\t12". The last one is stored in *ret. */
+bool process_nested_pid(const char *status, pid_t *ret);
 
 /* Of /proc/PID/stat. */
 struct process_stat {
@@ -97,9 +105,3 @@ int process_task_cpu(const struct process *p, pid_t tid);
 
 /* Calls visit for every child (one level). Returns 0, or what visit returned when not 0, or -errno. */
 int process_children(const struct process *p, int (*visit)(pid_t pid, void *userdata), void *userdata);
-
-/*
- * Replaces every byte that is no part of well-formed UTF-8 by '?'. For names that the kernel passes on as
- * they are.
- */
-void text_clean(char *s);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include "grow.h"
+#include "utf8.h"
 
 static int add_area(const struct mapping *m, void *userdata) {
         const char *slash = strrchr(m->path, '/');
@@ -23,7 +24,7 @@ static int add_area(const struct mapping *m, void *userdata) {
                              .shared = m->shared,
                              .executable = m->executable };
         (void) snprintf(to->name, sizeof(to->name), "%.55s", slash ? slash + 1 : m->path);
-        text_clean(to->name);
+        utf8_mend(to->name);
         return 0;
 }
 

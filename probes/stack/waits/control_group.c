@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "control_group.h"
 
+#include "utf8.h"
+
 #define THROTTLED_MIN                                                                                       \
         10.0 /* of a hundred: the share of the last ten seconds in which none of it could run */
 
@@ -71,7 +73,7 @@ void control_group_read(const struct host *h, const struct process *p, struct co
         }
         if (ret->frozen || !group_of(text, "", ret->name))
                 return;
-        text_clean(ret->name);
+        utf8_mend(ret->name);
         ret->frozen = read_group_file(h, ret->name, "cgroup.events", file, sizeof(file)) &&
                       strstr(file, "frozen 1") != NULL;
         if (read_group_file(h, ret->name, "cpu.max", file, sizeof(file)) && !startswith(file, "max") &&

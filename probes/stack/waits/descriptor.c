@@ -146,15 +146,11 @@ int descriptor_epoll_visit(const struct process *p, uint32_t fd,
 }
 
 int descriptors_visit(const struct process *p, int (*visit)(uint32_t fd, void *userdata), void *userdata) {
-        int fd = openat(p->dir_fd, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        _cleanup_closedir_ DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-        int r = 0;
+        _cleanup_closedir_ DIR *d = NULL;
+        int r = process_open_directory(p, "fd", &d);
 
-        if (!d) {
-                r = -errno;
-                (void) close_fd(fd);
-                return r == -ENOENT ? -ESRCH : r;
-        }
+        if (r < 0)
+                return r;
         for (size_t n = 0; r == 0;) {
                 const struct dirent *e = readdir(d);
 

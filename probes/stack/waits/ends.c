@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include "grow.h"
+#include "io.h"
 
 void ends_clear(struct ends *e) {
         free(e->wanted);
@@ -151,7 +152,7 @@ int ends_search(const struct host *h, struct ends *e) {
         usec_t end = host_now(h) + ENDS_USEC;
         struct looking l = { .ends = e };
         _cleanup_closedir_ DIR *d = NULL;
-        int fd, r = 0;
+        int r;
 
         sort_wanted(e);
         if (e->n_wanted == 0)
@@ -160,13 +161,9 @@ int ends_search(const struct host *h, struct ends *e) {
                 l.eventfds |= e->wanted[i].kind == WAIT_EVENTFD;
                 l.fifos |= e->wanted[i].space != 0;
         }
-        fd = host_open_file(h, "/proc", O_RDONLY | O_DIRECTORY);
-        d = fd >= 0 ? fdopendir(fd) : NULL;
-        if (!d) {
-                r = fd < 0 ? fd : -errno;
-                (void) close_fd(fd);
+        r = io_directory(host_open_file(h, "/proc", O_RDONLY | O_DIRECTORY), &d);
+        if (r < 0)
                 return r;
-        }
         for (const struct dirent *entry; r == 0 && !e->cut && (entry = readdir(d));) {
                 if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
                         continue;

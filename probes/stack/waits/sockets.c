@@ -11,6 +11,7 @@
 #include <sys/un.h>
 
 #include "grow.h"
+#include "utf8.h"
 
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
@@ -56,7 +57,7 @@ void socket_address_text(const void *address, size_t len, char buf[static SOCKET
                 (void) snprintf(buf, SOCKET_ADDRESS_MAX, "%s%.*s", a.local.sun_path[0] ? "" : "@",
                                 (int) (MIN(len, sizeof(a.local)) - path - !a.local.sun_path[0]),
                                 a.local.sun_path + !a.local.sun_path[0]);
-        text_clean(buf);
+        utf8_mend(buf);
 }
 
 /* --- One socket --------------------------------------------------------------------------------------- */

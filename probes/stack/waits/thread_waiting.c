@@ -2,6 +2,7 @@
 #include "thread_waiting.h"
 
 #include "grow.h"
+#include "utf8.h"
 
 int thread_wait_put(struct thread_waiting *t, const struct captured_wait *w, const char *text) {
         struct waits *o = t->out;
@@ -19,7 +20,7 @@ int thread_wait_put(struct thread_waiting *t, const struct captured_wait *w, con
         to = &o->items[o->n++];
         to->w = *w;
         (void) snprintf(to->text, sizeof(to->text), "%s", text);
-        text_clean(to->text);
+        utf8_mend(to->text);
         return 0;
 }
 

@@ -109,15 +109,13 @@ struct child_search {
 
 static int compare_child(pid_t pid, void *userdata) {
         struct child_search *s = userdata;
-        char path[48], status[2048], *at;
+        char path[48], status[2048];
+        pid_t own = 0;
 
         (void) snprintf(path, sizeof(path), "../%d/status", (int) pid);
-        if (process_read(s->process, path, status, sizeof(status), NULL) < 0 ||
-            !(at = strstr(status, "\nNSpid:")))
-                return 0;
-        at[1 + strcspn(at + 1, "\n")] = '\0';
-        at = strrchr(at, '\t');
-        if (!at || strtol(at, NULL, 10) != s->own)
+        if (process_read(s->process, path, status, sizeof(status), NULL) >= 0)
+                (void) process_nested_pid(status, &own);
+        if (own != s->own)
                 return 0;
         s->found = pid;
         return 1;
