@@ -388,19 +388,33 @@ static bool in_circle(const struct diagnosis *d, const struct seen_host *h) {
         return false;
 }
 
+/* It answered, and could not read its ranks: of the run it says as little as one that is silent. */
+static bool is_unreadable(const struct evidence *e, const struct seen_host *h) {
+        for (uint32_t i = 0; i < h->n_ranks; i++)
+                if (e->ranks[h->first_rank + i].place.kind != KIND_UNKNOWN)
+                        return false;
+        return h->last && h->n_ranks > 0 && !h->last->ended;
+}
+
+/* How much that one says nothing of its ranks is worth. */
+static double silence_weight(const struct diagnosis *d, const struct overview *o) {
+        const struct evidence *e = &d->evidence;
+
+        return weight_of(o->held + d->n_ended > 0 ? WEIGHT_SILENT_EXPLAINED : WEIGHT_SILENT) *
+               (0.5 + 0.5 * o->waiting) * (e->n_silent * 2 > e->n_hosts ? 0.3 : 1);
+}
+
 static void judge_host(const struct diagnosis *d, const struct overview *o, struct suspect *s) {
         const struct evidence *e = &d->evidence;
         const struct seen_host *h = &e->hosts[s->host];
-        bool explained = o->held + d->n_ended > 0;
         double clear = 1;
 
         for (uint32_t i = 0; i < h->n_ranks; i++)
                 judge_rank(d, o, h->first_rank + i, s);
         if (!h->last)
-                add_reason(s, KIND_SILENT,
-                           weight_of(explained ? WEIGHT_SILENT_EXPLAINED : WEIGHT_SILENT) *
-                                   (0.5 + 0.5 * o->waiting) * (e->n_silent * 2 > e->n_hosts ? 0.3 : 1),
-                           STACK_NONE);
+                add_reason(s, KIND_SILENT, silence_weight(d, o), STACK_NONE);
+        else if (is_unreadable(e, h) && d->n_waiting > 0)
+                add_reason(s, KIND_UNKNOWN, silence_weight(d, o), h->first_rank);
         else if (has_left(h, e))
                 judge_end(d, o, h, s);
         if (h->last && h->last->step != CAPTURE_STEP_NONE && o->with_step > 2 && h->last->step < o->step &&

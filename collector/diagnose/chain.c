@@ -179,7 +179,10 @@ static void follow_process(struct follower *f, const struct captured_process *p,
         else {
                 if (c->n < CHAIN_STEPS_MAX)
                         c->steps[c->n++] = (struct chain_step){ .process = p };
-                end_here(c, p->state == 'T' || p->state == 't' ? WAIT_STOPPED : KIND_ENDED);
+                if (p->error && !strchr("TtZX", p->state ? p->state : ' '))
+                        end_unknown(c, KIND_UNKNOWN); /* that it could not be read says nothing of it */
+                else
+                        end_here(c, p->state == 'T' || p->state == 't' ? WAIT_STOPPED : KIND_ENDED);
         }
 }
 

@@ -50,7 +50,7 @@ static bool stack_joins(const struct native_thread *n, const struct python_threa
 
 /* Why a thread has no native frames, in words. */
 static const char *native_error(int error) {
-        return error == -EBUSY   ? "it waits in the kernel and cannot be interrupted"
+        return error == -EBUSY   ? "it waits in the kernel, or gets no CPU, and did not stop in time"
                : error == -EPERM ? "not permitted, or another debugger has it"
                : error == -ESRCH ? "it has ended"
                                  : "no frame could be read";

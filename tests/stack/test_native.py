@@ -4,6 +4,7 @@ stopped.
 
 TEST_SEED repeats a failure. FULL=1: more instants of death.
 """
+import contextlib
 import json
 import os
 import random
@@ -14,6 +15,7 @@ import subprocess
 import tempfile
 import time
 import unittest
+from pathlib import Path
 
 from test_stack import (HERE, ROOT, SEED, TOOL, Target, frames_of, python_target, run_tool, source_of,
                         stacks_of)
@@ -56,6 +58,30 @@ def left_alone(pid):
     return bad
 
 
+@contextlib.contextmanager
+def starved(pid):
+    """pid in a control group with 1 ms of CPU a second; its threads with it."""
+    old, new = Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup")
+    if (old / "cpu.cfs_quota_us").exists():
+        group = old / f"test-starved-{pid}"
+        files = {"cpu.cfs_period_us": "1000000", "cpu.cfs_quota_us": "1000"}
+    elif "cpu" in (new / "cgroup.subtree_control").read_text().split():
+        group, files = new / f"test-starved-{pid}", {"cpu.max": "1000 1000000"}
+    else:
+        raise unittest.SkipTest("no control group here may limit the CPU")
+    group.mkdir()
+    try:
+        for name, text in files.items():
+            (group / name).write_text(text)
+        (group / "cgroup.procs").write_text(str(pid))
+        time.sleep(1.5)
+        yield
+    finally:
+        for left in (group / "cgroup.procs").read_text().split():
+            (group.parent / "cgroup.procs").write_text(left)
+        group.rmdir()
+
+
 class Native(unittest.TestCase):
     def program(self, directory):
         program = os.path.join(directory, "target")
@@ -89,6 +115,20 @@ class Native(unittest.TestCase):
             self.assertRegex(text,
                              r'line 6, in sorts.<locals>.<lambda>\n(  (?!File)[^\n]+\n)+  File "<string>", '
                              r'line 6, in sorts\n')
+
+    @unittest.skipUnless(ROOT, "needs root, to make a control group")
+    def test_threads_that_get_no_cpu(self):
+        """They cannot come to a stop: what is read without one is the answer all the same. Two threads, 1 ms
+        in each second."""
+        with python_target("import threading\ndef spin():\n    while True: pass\n"
+                           "threading.Thread(target=spin, daemon=True).start()\nprint('ready', flush=True)\n"
+                           "spin()\n") as t:
+            with starved(t.pid):
+                done = subprocess.run([TOOL, "--native", str(t.pid)], capture_output=True, text=True,
+                                      timeout=60, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stdout.count("in spin\n"), 2, done.stdout)
+            self.assertEqual(left_alone(t.pid), [])
 
     def functions(self, pid):
         return [f["function"] for f in natives(stacks_of(pid, "--native")["threads"][0])]

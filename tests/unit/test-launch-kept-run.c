@@ -11,6 +11,7 @@
 #include "kept_run.h"
 #include "state_file.h"
 #include "test.h"
+#include "utf8.h"
 
 #define ID "0123456789abcdef0123456789abcdef"
 #define OTHER_ID "ffffffffffffffffffffffffffffffff"
@@ -172,6 +173,22 @@ static void test_secrets_of_a_command(void) {
                 char text[256];
 
                 ASSERT_STREQ(run_command(&kept, text, sizeof(text)), cases[i].shown);
+        }
+}
+
+/* Wherever it is cut, and whatever an argument holds, it is text that a message may carry. */
+static void test_a_command_is_text(void) {
+        static const char *const argv[] = { "pyth\xc3\xb6n", "\xe6\x97\xa5\xe6\x9c\xac", "\xff\xc3", NULL };
+        struct kept_run kept = { .argv = (char **) (uintptr_t) argv };
+
+        for (size_t size = 1; size <= 24; size++) {
+                char text[24], mended[24];
+
+                (void) run_command(&kept, text, size);
+                ASSERT_TRUE(strlen(text) < size);
+                memcpy(mended, text, size);
+                utf8_mend(mended);
+                ASSERT_STREQ(text, mended);
         }
 }
 
@@ -370,6 +387,6 @@ static void test_cgroup(void) {
         ASSERT_EQ(l->n, 1);
 }
 
-TEST_MAIN(test_names, test_sets_of_numbers, test_file_round_trip, test_secrets_of_a_command,
+TEST_MAIN(test_names, test_sets_of_numbers, test_file_round_trip, test_secrets_of_a_command, test_a_command_is_text,
           test_bad_run_files, test_exit_record,
           test_record_from_environment, test_handover, test_damaged_handover, test_cgroup)

@@ -6,6 +6,7 @@
 
 #include "secret.h"
 #include "state_file.h"
+#include "utf8.h"
 
 static const char *const state_names[] = {
         [LAUNCH_STARTING] = "starting",
@@ -57,10 +58,7 @@ const char *run_command(const struct kept_run *kept, char *buf, size_t size) {
         for (char *p = buf; *p; p++)
                 if ((unsigned char) *p < ' ')
                         *p = ' '; /* one line, whatever the arguments hold */
-        if (n >= size)
-                /* no half a character */
-                for (n = size - 1; n > 0 && ((unsigned char) buf[n - 1] & 0xc0) == 0x80; n--)
-                        buf[n - 1] = '\0';
+        utf8_mend(buf); /* an argument may be no text, and what was cut may end within a character */
         return buf;
 }
 
