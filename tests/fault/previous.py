@@ -23,8 +23,7 @@ def release(tags, version):
 
 def tag():
     """Skips the test where there is no such release."""
-    version = re.search(r"project\(tpu-hostd VERSION (\d+)\.(\d+)\.(\d+)",
-                        (TOP / "CMakeLists.txt").read_text())
+    version = re.match(r"tpu-hostd \((\d+)\.(\d+)\.(\d+)", (TOP / "packaging/deb/changelog").read_text())
     done = subprocess.run(["git", "-C", TOP, "tag", "--list", "v*"], capture_output=True, text=True)
     found = release(done.stdout.split(), tuple(map(int, version.groups())))
     if not found:
