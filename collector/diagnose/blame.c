@@ -47,11 +47,6 @@ struct overview {
         size_t n_checks;
 };
 
-/* Whose process is gone: it says so, or has no process where others have. */
-static bool has_left(const struct seen_host *h, const struct evidence *e) {
-        return h->last && h->n_ranks == 0 && (h->last->ended > 0 || e->n_ranks > 0);
-}
-
 static int compare_steps(const void *a, const void *b) {
         return COMPARE(*(const uint64_t *) a, *(const uint64_t *) b);
 }
@@ -99,7 +94,7 @@ static void survey_ends(struct diagnosis *d, struct overview *o) {
         for (size_t i = 0; i < e->n_hosts; i++) {
                 const struct host_capture *c = e->hosts[i].last;
 
-                d->n_ended += has_left(&e->hosts[i], e);
+                d->n_ended += host_has_left(&e->hosts[i], e);
                 if (!c || !c->ended)
                         continue;
                 if (c->ended < o->first_end) {
@@ -388,14 +383,6 @@ static bool in_circle(const struct diagnosis *d, const struct seen_host *h) {
         return false;
 }
 
-/* It answered, and could not read its ranks: of the run it says as little as one that is silent. */
-static bool is_unreadable(const struct evidence *e, const struct seen_host *h) {
-        for (uint32_t i = 0; i < h->n_ranks; i++)
-                if (e->ranks[h->first_rank + i].place.kind != KIND_UNKNOWN)
-                        return false;
-        return h->last && h->n_ranks > 0 && !h->last->ended;
-}
-
 /* How much that one says nothing of its ranks is worth. */
 static double silence_weight(const struct diagnosis *d, const struct overview *o) {
         const struct evidence *e = &d->evidence;
@@ -413,9 +400,9 @@ static void judge_host(const struct diagnosis *d, const struct overview *o, stru
                 judge_rank(d, o, h->first_rank + i, s);
         if (!h->last)
                 add_reason(s, KIND_SILENT, silence_weight(d, o), STACK_NONE);
-        else if (is_unreadable(e, h) && d->n_waiting > 0)
+        else if (host_unreadable(e, h) && d->n_waiting > 0)
                 add_reason(s, KIND_UNKNOWN, silence_weight(d, o), h->first_rank);
-        else if (has_left(h, e))
+        else if (host_has_left(h, e))
                 judge_end(d, o, h, s);
         if (h->last && h->last->step != CAPTURE_STEP_NONE && o->with_step > 2 && h->last->step < o->step &&
             !in_circle(d, h)) /* there its step has been looked at */

@@ -40,6 +40,17 @@ static bool rank_is_active(const struct evidence *e, const struct rank *r) {
         return false;
 }
 
+bool host_has_left(const struct seen_host *h, const struct evidence *e) {
+        return h->last && h->n_ranks == 0 && (h->last->ended > 0 || e->n_ranks > 0);
+}
+
+bool host_unreadable(const struct evidence *e, const struct seen_host *h) {
+        for (uint32_t i = 0; i < h->n_ranks; i++)
+                if (e->ranks[h->first_rank + i].place.kind != KIND_UNKNOWN)
+                        return false;
+        return h->last && h->n_ranks > 0 && !h->last->ended;
+}
+
 size_t active_ranks(const struct evidence *e) {
         size_t n = 0;
 

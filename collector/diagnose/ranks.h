@@ -8,6 +8,11 @@ size_t active_ranks(const struct evidence *e);
 /* Sorts the ranks into the evidence's classes. -ENOMEM. */
 int ranks_classify(struct evidence *e);
 
+/* Whose process is gone: it says so, or has no process where others have. */
+bool host_has_left(const struct seen_host *h, const struct evidence *e);
+/* It answered, and could not read its ranks: of the run it says as little as one that is silent. */
+bool host_unreadable(const struct evidence *e, const struct seen_host *h);
+
 /*
  * Whether a rank writes: it is in a library's or the training's own code that saves, or in a system call
  * that writes to a file. Others wait for it then as they do for one that is stuck; who saves and gets on is

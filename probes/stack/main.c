@@ -354,7 +354,7 @@ static int run_captures(struct program *p) {
                 if (p->held) {
                         log_warning("a thread did not stop when asked to: ending here, so that it is left "
                                     "alone");
-                        p->failed += n + 1 < p->repeat; /* what was read is printed; the others are not made */
+                        p->failed += n + 1 < p->repeat; /* what was read is printed, no other is made */
                         break;
                 }
         }

@@ -387,6 +387,6 @@ static void test_cgroup(void) {
         ASSERT_EQ(l->n, 1);
 }
 
-TEST_MAIN(test_names, test_sets_of_numbers, test_file_round_trip, test_secrets_of_a_command, test_a_command_is_text,
-          test_bad_run_files, test_exit_record,
-          test_record_from_environment, test_handover, test_damaged_handover, test_cgroup)
+TEST_MAIN(test_names, test_sets_of_numbers, test_file_round_trip, test_secrets_of_a_command,
+          test_a_command_is_text, test_bad_run_files, test_exit_record, test_record_from_environment,
+          test_handover, test_damaged_handover, test_cgroup)
