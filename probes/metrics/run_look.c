@@ -89,18 +89,24 @@ static const struct run_thread *thread_before(const struct run_look *from, int64
         return *at < from->n_threads && from->threads[*at].tid == tid ? &from->threads[*at] : NULL;
 }
 
+/* Who left a state in between has run since, or at least waited for that. */
+static bool stood_still(const struct run_thread *a, const struct run_thread *b) {
+        return a->ran_ns == b->ran_ns && a->waited_ns == b->waited_ns;
+}
+
 void run_look_standing(const struct run_look *from, const struct run_look *to, struct run_standing *ret) {
+        int64_t next_to_none = (int64_t) (to->at - MIN(to->at, from->at)) * (int64_t) NSEC_PER_USEC / 100;
+
         *ret = (struct run_standing){ .starved = 0 };
         for (size_t i = 0, k = 0; i < to->n_threads; i++) {
                 const struct run_thread *t = &to->threads[i], *before = thread_before(from, t->tid, &k);
 
-                /* Who left a state in between has run since, or at least waited for that. */
-                if (!before || before->ran_ns != t->ran_ns || before->waited_ns != t->waited_ns ||
-                    before->state != t->state)
+                if (!before || before->state != t->state)
                         continue;
-                if (t->state == 'R')
+                if (t->state == 'R' && t->ran_ns >= before->ran_ns &&
+                    t->ran_ns - before->ran_ns <= next_to_none)
                         count_standing(t, &ret->starved, ret->starved_comm);
-                else if (t->state == 'D')
+                else if (t->state == 'D' && stood_still(before, t))
                         count_standing(t, &ret->blocked, ret->blocked_comm);
         }
 }

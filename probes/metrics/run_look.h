@@ -37,7 +37,8 @@ int run_look_take(const struct host *h, const char *base, const char *run, const
                   struct run_look *ret);
 /*
  * Threads that stood still from one look to the other, and not because they had nothing to do: able to run
- * and never on a CPU, or in state D. No hook sees those: nothing happened to them.
+ * and on a CPU for at most 1 % of the time, as a quota may leave them, or in state D. No hook sees those:
+ * nothing happened to them.
  */
 struct run_standing {
         size_t starved, blocked;

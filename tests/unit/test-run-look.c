@@ -81,4 +81,20 @@ static void test_standing(void) {
         ASSERT_EQ(s.starved + s.blocked, 2);
 }
 
-TEST_MAIN(test_standing, test_look, test_none, test_waited)
+/* A quota leaves it a moment in each period: 5 ms of 5 s, or a tenth of the time. */
+static void test_next_to_no_cpu(void) {
+        struct run_thread before = { .tid = 1, .ran_ns = 5, .waited_ns = 7, .state = 'R', .comm = "spin" },
+                          after = before;
+        struct run_look from = { .threads = &before, .n_threads = 1, .at = 100 * USEC_PER_SEC },
+                to = { .threads = &after, .n_threads = 1, .at = 105 * USEC_PER_SEC };
+        struct run_standing s;
+
+        after.ran_ns += 5 * 1000 * 1000;
+        run_look_standing(&from, &to, &s);
+        ASSERT_EQ(s.starved, 1);
+        after.ran_ns += 500 * 1000 * 1000;
+        run_look_standing(&from, &to, &s);
+        ASSERT_EQ(s.starved, 0);
+}
+
+TEST_MAIN(test_standing, test_next_to_no_cpu, test_look, test_none, test_waited)

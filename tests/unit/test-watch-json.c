@@ -62,8 +62,8 @@ static void test_sched(void) {
         still = (struct run_standing){ .starved = 2, .starved_comm = "python3", .blocked = 1,
                                        .blocked_comm = "pt\xff" };
         ASSERT_STREQ(watch_sentence_sched(NULL, &still, 5, text),
-                     "2 of its threads (python3, …) wanted a CPU and got none all of 5 s; 1 of its threads "
-                     "(pt?) stood in state D all of 5 s");
+                     "2 of its threads (python3, …) wanted a CPU and got next to none all of 5 s; 1 of its "
+                     "threads (pt?) stood in state D all of 5 s");
         memset(&f, 0xff, sizeof(f)); /* whatever it is: it ends in JSON */
         o = watch_json_sched(&f);
         ASSERT_TRUE(o != NULL);

@@ -294,7 +294,8 @@ static void say_waits(const struct sched_figures *f, double seconds, char buf[st
 const char *watch_sentence_sched(const struct sched_figures *f, const struct run_standing *standing,
                                  double seconds, char buf[static WATCH_SENTENCE_MAX]) {
         buf[0] = '\0';
-        say_standing(standing->starved, standing->starved_comm, "wanted a CPU and got none", seconds, buf);
+        say_standing(standing->starved, standing->starved_comm, "wanted a CPU and got next to none", seconds,
+                     buf);
         say_standing(standing->blocked, standing->blocked_comm, "stood in state D", seconds, buf);
         if (f)
                 say_waits(f, seconds, buf);
