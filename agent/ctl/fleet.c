@@ -109,9 +109,10 @@ static int screen_suspects(json_t *answer, usec_t now, FILE *out) {
                      "|{runs>0}, in one run]\n");
                 show_each(out, json_object_get(s, "reports"), now,
                           "  {count}x {name}, the last {last:age} ago: {sentence}\n");
-                show(out, s, now, "  to do: tpuctl fleet cordon {host} 'fails again and again'\n");
         }
-        show(out, answer, now, "[{cut?}more was reported than was read: older reports do not count\n]");
+        show(out, answer, now,
+             "[{suspects?}to do: tpuctl fleet cordon HOST 'fails again and again' # HOST: one of them\n]"
+             "[{cut?}more was reported than was read: older reports do not count\n]");
         return 0;
 }
 

@@ -6,6 +6,9 @@
  * as much after HALF_LIFE. A suspect has SUSPECT_SCORE, so two reports at least. What is reported of one run
  * again and again, or of no run within a day, is one report of each kind. What a program does to itself (its
  * exit code, its memory) is no report about the host that it ran on.
+ *
+ * An event is about the host that it is stored under: the sender of an agent's, as its certificate names it,
+ * and whom the collector itself means in its own. So no host can accuse another one.
  */
 #include <math.h>
 
@@ -23,18 +26,17 @@
 static const struct {
         enum event_id id;
         const char *field, *is, *except; /* counts where the field is this text, or any but that */
-        const char *whom;                /* field that names the host; NULL: who reported it */
         double gravity;
 } troubles[] = {
-        { EVENT_STALL_CONFIRMED, "outcome", "named", NULL, "host", 1 },
-        { EVENT_RUN_CHANGED, "cause", "host-lost", NULL, "blame", 1 },
-        { EVENT_RUN_EXITED, "cause", "device-lost", NULL, NULL, 1 },
-        { EVENT_RUN_EXITED, "cause", "unkillable", NULL, NULL, 1 },
-        { EVENT_KERNEL_FAULT, "fault", NULL, "oom", NULL, 0.8 },
-        { EVENT_RUNTIME_ERROR, NULL, NULL, NULL, NULL, 0.7 },
-        { EVENT_STRAGGLER, NULL, NULL, NULL, "host", 0.7 },
-        { EVENT_NET_LINK_BAD, NULL, NULL, NULL, NULL, 0.4 },
-        { EVENT_CHECK_CHANGED, "to", "FAIL", NULL, NULL, 0.4 },
+        { EVENT_STALL_CONFIRMED, "outcome", "named", NULL, 1 },
+        { EVENT_RUN_CHANGED, "cause", "host-lost", NULL, 1 },
+        { EVENT_RUN_EXITED, "cause", "device-lost", NULL, 1 },
+        { EVENT_RUN_EXITED, "cause", "unkillable", NULL, 1 },
+        { EVENT_KERNEL_FAULT, "fault", NULL, "oom", 0.8 },
+        { EVENT_RUNTIME_ERROR, NULL, NULL, NULL, 0.7 },
+        { EVENT_STRAGGLER, NULL, NULL, NULL, 0.7 },
+        { EVENT_NET_LINK_BAD, NULL, NULL, NULL, 0.4 },
+        { EVENT_CHECK_CHANGED, "to", "FAIL", NULL, 0.4 },
 };
 
 struct survey {
@@ -59,16 +61,15 @@ static int trouble_of(const char *name, const json_t *fields) {
         return -1;
 }
 
-static json_t *host_of(struct survey *s, const char *name, const struct store_event_row *row) {
-        bool own = streq(name, row->host);
-        json_t *host = json_object_get(s->hosts, name);
+static json_t *host_of(struct survey *s, const struct store_event_row *row) {
+        json_t *host = json_object_get(s->hosts, row->host);
 
         if (host)
                 return host;
-        host = json_pack("{s:s, s:o, s:o, s:f, s:{}, s:{}, s:{}}", "host", name, "slice",
-                         api_text(own ? row->slice : NULL), "worker_id",
-                         api_number(own ? row->worker_id : -1), "score", 0.0, "runs", "counted", "reports");
-        return json_object_set_new(s->hosts, name, host) < 0 ? NULL : host;
+        host = json_pack("{s:s, s:o, s:o, s:f, s:{}, s:{}, s:{}}", "host", row->host, "slice",
+                         api_text(row->slice), "worker_id", api_number(row->worker_id), "score", 0.0, "runs",
+                         "counted", "reports");
+        return json_object_set_new(s->hosts, row->host, host) < 0 ? NULL : host;
 }
 
 static int add_report(json_t *host, const struct store_event_row *row, const json_t *fields) {
@@ -85,15 +86,14 @@ static int add_report(json_t *host, const struct store_event_row *row, const jso
 }
 
 static int add_trouble(struct survey *s, int i, const struct store_event_row *row, const json_t *fields) {
-        const char *run = json_text_of(fields, "run"),
-                   *name = troubles[i].whom ? json_text_of(fields, troubles[i].whom) : row->host;
+        const char *run = json_text_of(fields, "run");
         usec_t age = s->now - MIN(s->now, row->event.received);
         json_t *host, *counted;
         char key[256];
 
-        if (!*name)
+        if (!*row->host)
                 return 0;
-        host = host_of(s, name, row);
+        host = host_of(s, row);
         if (!host)
                 return -ENOMEM;
         counted = json_object_get(host, "counted");

@@ -63,16 +63,17 @@ class Suspects(Case):
         self.assertEqual([(s["host"], s["score"]) for s in found], [("h2", 1.6)])
         self.assertEqual(len(found[0]["reports"]), 3)
 
-    def test_who_is_named_not_who_reports(self):
-        """A verdict, and a host that was lost, are the collector's words about a host."""
+    def test_no_host_accuses_another(self):
+        """The collector stores a verdict, and a lost host, under the host that it means."""
         for run in ("a", "b"):
-            self.tell("h0", "tpu.run.stall_confirmed",
+            self.tell("h7", "tpu.run.stall_confirmed",
                       {"run": run, "outcome": "named", "host": "h7", "sentence": "h7 waits", "slice": "s0"})
-            self.tell("h0", "tpu.run.stall_confirmed",
+            self.tell("h5", "tpu.run.stall_confirmed",
                       {"run": run, "outcome": "nobody", "host": "", "sentence": "no host", "slice": "s0"})
-        self.tell("h0", "tpu.run.changed", {"run": "c", "cause": "host-lost", "blame": "h7"})
-        self.tell("h0", "tpu.run.changed", {"run": "d", "cause": "exit-code", "blame": "h0"})
-        self.assertEqual([(s["host"], s["score"], s["slice"]) for s in self.suspects()], [("h7", 3.0, None)])
+        self.tell("h7", "tpu.run.changed", {"run": "c", "cause": "host-lost", "blame": "h7"})
+        for run in "defg":
+            self.tell("h0", "tpu.run.changed", {"run": run, "cause": "host-lost", "blame": "h6"})
+        self.assertEqual([(s["host"], s["score"]) for s in self.suspects()], [("h0", 4.0), ("h7", 3.0)])
 
     def test_what_programs_do_to_themselves(self):
         for run in "abcdef":

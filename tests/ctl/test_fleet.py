@@ -49,9 +49,8 @@ class Fleet(Ctl):
 h2 (slice s0, worker 2): score 2.37, in 2 runs
   2x tpu.run.stall_confirmed, the last 2 h ago: run b stalls: h2 waits
   1x tpu.net.link_bad, the last 3 min ago: NIC eth1?[0m
-  to do: tpuctl fleet cordon h2 'fails again and again'
 h9: score 1.5
-  to do: tpuctl fleet cordon h9 'fails again and again'
+to do: tpuctl fleet cordon HOST 'fails again and again' # HOST: one of them
 more was reported than was read: older reports do not count
 """)
 
