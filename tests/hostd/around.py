@@ -206,7 +206,7 @@ class Hostd:
         (self.root / "run/tpu-launchd").mkdir(parents=True)
         self.owners = Launchd(self.root / "run/tpu-launchd/launchd.sock")  # whom the workers of probes ask
         self.api = self.folder / "api.sock"
-        settings = {"Endpoint": endpoint, "MetricsInterval": "300ms", "ProbeInterval": "100ms",
+        settings = {"Endpoint": endpoint, "MetricsInterval": "300ms", "ProbeInterval": "1s",
                     "ApiSocket": self.api,
                     "SpoolDirectory": self.folder / "spool", "LaunchdSocket": self.folder / "launchd.sock",
                     "CaptureTimeout": "2s", **hostd}
