@@ -15,6 +15,7 @@
 #include "database.h"
 #include "settings.h"
 #include "control_port.h"
+#include "suspects.h"
 
 #define OTLP_CONNECTIONS 22528 /* two per host of a large site: what it pushes, and the registry's */
 #define OTLP_OF_HOST 8 /* the old ones, too, when its addresses have changed */
@@ -40,6 +41,7 @@ struct collector {
         struct pace *pace;
         struct first_words *first_words;
         sd_event_source *first_word; /* when one is due */
+        struct suspects *suspects;
         struct registry *registry;
         struct episodes *episodes;
         struct retain *retain;
@@ -67,6 +69,7 @@ static void collector_clear(struct collector *c) {
         c->first_words = first_words_free(c->first_words);
         c->first_word = sd_event_source_disable_unref(c->first_word);
         c->registry = control_registry_free(c->registry);
+        c->suspects = suspects_free(c->suspects);
         c->otlp_server = http_server_free(c->otlp_server);
         c->api_server = http_server_free(c->api_server);
         c->page = page_free(c->page); /* after the servers: they send out of it */
@@ -235,6 +238,8 @@ static void on_published(const char *key, const json_t *value, void *userdata) {
 static void on_new_database(void *userdata) {
         struct collector *c = userdata;
 
+        if (c->suspects)
+                suspects_forget(c->suspects);
         if (c->registry)
                 registry_write_all(c->registry);
         if (c->remote)
@@ -252,6 +257,12 @@ static bool on_slot(const char *slice, unsigned worker, const char *host, char w
         const struct collector *c = userdata;
 
         return slot_from_gives(c->settings.slots, slice, worker, host, why);
+}
+
+static const json_t *on_suspects(void *userdata) {
+        const struct collector *c = userdata;
+
+        return suspects_words(c->suspects, c->store, clock_real(&clock_system));
 }
 
 static int make_control(struct collector *c, struct control_store **ret) {
@@ -291,12 +302,13 @@ static int start_registry(struct collector *c) {
                 .failed = on_store_failed,
                 .resigned = on_resigned,
                 .gives = c->settings.slots ? on_slot : NULL,
+                .suspects = on_suspects,
                 .userdata = c,
         };
-        int r;
+        int r = suspects_new(&c->suspects);
 
-        if (!c->settings.control.enabled)
-                return 0;
+        if (r < 0 || !c->settings.control.enabled)
+                return r;
         r = make_control(c, &o.control);
         return r < 0 ? r : control_registry_new(&o, &c->registry);
 }
@@ -451,6 +463,7 @@ static int run_collector(struct collector *c) {
         c->api.registry = c->registry;
         read_page(c);
         c->api.first_words = c->first_words;
+        c->api.suspects = c->suspects;
         if (r >= 0)
                 r = retain_new(&c->damage, &clock_system, &c->settings.retention, &c->retain);
         if (r < 0)

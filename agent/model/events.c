@@ -133,6 +133,16 @@ char *event_sentence_of(const char *name, const json_t *body, char buf[static EV
         return buf;
 }
 
+json_t *event_fields_of(const char *body, const char *attributes) {
+        json_t *v = json_loads(body, JSON_DECODE_ANY, NULL);
+
+        if (json_is_object(v))
+                return v;
+        json_decref(v);
+        v = json_loads(attributes, JSON_DECODE_ANY, NULL);
+        return v ?: json_null();
+}
+
 json_t *event_to_json(const struct event *e) {
         struct event_value values[EVENT_FIELDS_MAX];
         size_t n = event_values(e, values);

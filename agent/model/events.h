@@ -92,6 +92,10 @@ char *event_sentence(const struct event *e, char buf[static EVENT_SENTENCE_MAX])
  * event has that name. */
 char *event_sentence_of(const char *name, const json_t *body, char buf[static EVENT_SENTENCE_MAX]);
 
+/* The fields of one that is stored, two texts of JSON: its body, or, of the collector's own, its attributes.
+ * Where neither can be read: null. New; NULL: out of memory. */
+json_t *event_fields_of(const char *body, const char *attributes);
+
 /* The fields as an object; texts longer than EVENT_TEXT_MAX are left out (stacks are in the record alone).
  * NULL: out of memory. */
 #define EVENT_TEXT_MAX 1024

@@ -26,6 +26,7 @@
 
 struct first_words;
 struct follow;
+struct suspects;
 
 /* What a call lists, and waits for. */
 struct follow_what {
@@ -43,6 +44,7 @@ struct api {
         const struct remote_write *remote; /* NULL: points are not handed on */
         const struct page *page; /* NULL: there is none */
         const struct first_words *first_words; /* what was said of stalled runs from sockets alone */
+        struct suspects *suspects;
         bool telemetry;        /* it is kept here */
         const char
                 *elsewhere; /* the URL where it goes instead, as it is shown to people; "": not configured */

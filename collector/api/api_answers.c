@@ -44,15 +44,6 @@ json_t *api_stored(const char *text) {
         return v ?: json_null();
 }
 
-json_t *api_event_fields(const struct store_event *e) {
-        json_t *body = api_stored(e->body);
-
-        if (json_is_object(body))
-                return body;
-        json_decref(body);
-        return api_stored(e->attributes);
-}
-
 void api_no_telemetry(const struct api *a, struct http_reply *reply) {
         char error[320];
 

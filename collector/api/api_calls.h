@@ -24,8 +24,6 @@ json_t *api_value(bool is_int, int64_t i, double d);
 json_t *api_time(usec_t t);
 /* A stored JSON text; what SQLite was given by another program may be anything. */
 json_t *api_stored(const char *text);
-/* The fields of an event: its body, of the collector's own its attributes. */
-json_t *api_event_fields(const struct store_event *e);
 
 /* --- Names: api_known.c ---------------------------------------------------------------------------- */
 

@@ -58,7 +58,7 @@ static int evidence_of(const char *name) {
 /* The newest one of this name that is about the run, first: 1 ends the reading. */
 static int on_ended(const struct store_event_row *row, void *userdata) {
         struct why *w = userdata;
-        json_t *fields = api_event_fields(&row->event);
+        json_t *fields = event_fields_of(row->event.body, row->event.attributes);
         bool is = streq(json_text_of(fields, "run"), w->run) &&
                   (streq(row->event.name, event_def(EVENT_RUN_EXITED)->name) ||
                    streq(json_text_of(fields, "state"), "ended"));
@@ -120,7 +120,7 @@ static int on_told(const struct store_event_row *row, void *userdata) {
                 return 1;
         if (i < 0)
                 return 0;
-        fields = api_event_fields(&row->event);
+        fields = event_fields_of(row->event.body, row->event.attributes);
         v = evidence[i].of_run && !streq(json_text_of(fields, "run"), w->run) ? json_null()
                                                                             : told_json(row, fields, i);
         json_decref(fields);

@@ -212,6 +212,8 @@ static int decide_now(struct registry *r) {
                 return -EAGAIN;
         r->undecided = false;
         publish_loaded(r);
+        if (r->o.suspects)
+                gang_suspect(r->gang, r->o.suspects(r->o.userdata));
         next = gang_step(r->gang, now, on_changed, r);
         r->decided++;
         r->gang_at = next == USEC_INFINITY ? USEC_INFINITY : began + (next > now ? next - now : 0);

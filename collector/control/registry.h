@@ -67,6 +67,8 @@ struct control_registry_options {
         /* Whether the site gives this worker slot to the host; false: why. NULL: the site does not say. */
         bool (*gives)(const char *slice, unsigned worker, const char *host,
                       char why[static REGISTRY_WHY_MAX], void *userdata);
+        /* For gang_suspect(), before each decision. Borrowed. May be NULL */
+        const json_t *(*suspects)(void *userdata);
         void *userdata;
 };
 

@@ -9,10 +9,12 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "collector"))
 import etcd_site  # noqa: E402
+import otlp  # noqa: E402
 from collector_case import BUILD, Case  # noqa: E402
 from registry_hosts import Host, until  # noqa: E402
 
@@ -193,6 +195,24 @@ class Sqlite(Case):
         # a remedy, and no line feed
         self.assertTrue(any("held by pid 7; kill 7" in x for x in bodies), bodies)
         self.assertFalse([x for x in bodies if "\n" in x])
+
+    def test_a_suspect_is_taken_last(self):
+        """And never refused: the second run gets its slice."""
+        a, b = self.slice("s0", 1), self.slice("s1", 1)
+        self.wait_for(a[0], "slice/s0", state="ready")
+        self.wait_for(b[0], "slice/s1", state="ready")
+        for run in ("x", "y"):
+            lost = otlp.log("tpu.run.exited", {"run": run, "cause": "device-lost"}, 13, time.time())
+            self.ok(self.c.post("/v1/logs", otlp.request({"host.name": "s0-0", "service.name": "tpu-hostd"},
+                                                         [lost])))
+        self.assertEqual([s["host"] for s in self.c.get("/api/v1/suspects").json["suspects"]], ["s0-0"])
+        time.sleep(5.1)  # what the planner knows of them is 5 s old at most
+        has = "slice s0 has the suspect host s0-0 (2 failed runs in 1 day): "
+        for host, name, note in ((b[0], "one", "others were taken"), (a[0], "two", "it was taken last")):
+            self.want(name, [], 1, 1)
+            run = self.wait_for(host, "run/" + name, state="running")
+            self.assertEqual([s["slice"] for s in run["slices"]], [host.member["slice"]])
+            self.assertEqual(run["notes"], [has + note])
 
     def restarted(self, how):
         hosts = self.slice("s0", 2) + self.slice("s1", 2)

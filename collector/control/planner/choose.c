@@ -83,12 +83,31 @@ static bool is_barred(const struct gang *g, const struct gang_run *r, const stru
         return true;
 }
 
+#define SUSPECTS_NOTED 4 /* the hosts' own warnings come behind them */
+
 /* The slices that may be taken, in the order of the intent, else of their names. */
 struct candidates {
         struct slice **list;
         size_t n;
-        json_t *waits;
+        json_t *waits, *notes;
 };
+
+static void candidates_clear(struct candidates *c) {
+        free(c->list);
+        json_decref(c->waits);
+        json_decref(c->notes);
+}
+
+static const char *suspect_words(const struct gang *g, const struct slot *s) {
+        return json_string_value(json_object_get(g->suspects, json_string_value(s->host)));
+}
+
+static const struct slot *find_suspect(const struct gang *g, const struct slice *s) {
+        for (unsigned i = 0; i < s->hosts && i < s->n_slots && g->suspects; i++)
+                if (suspect_words(g, slot_at(s, i)))
+                        return slot_at(s, i);
+        return NULL;
+}
 
 /* It may come yet; or its name was mistyped. */
 static int wait_for_unheard(const struct gang *g, const char *name, json_t *waits) {
@@ -108,6 +127,7 @@ static int consider_slice(struct gang *g, const struct gang_run *r, const char *
                 return wait_for_unheard(g, name, c->waits);
         if (is_barred(g, r, s, why))
                 return waits_add(c->waits, "%s: %s", name, why);
+        s->suspect = find_suspect(g, s);
         c->list[c->n++] = s;
         return 0;
 }
@@ -117,8 +137,9 @@ static int find_candidates(struct gang *g, const struct gang_run *r, struct cand
         int x = 0;
 
         c->waits = json_array();
+        c->notes = json_array();
         c->list = calloc(n + 1, sizeof(c->list[0]));
-        if (!c->waits || !c->list)
+        if (!c->waits || !c->notes || !c->list)
                 return -ENOMEM;
         for (size_t i = 0; i < n && x >= 0; i++) {
                 const char *name = named > 0 ? r->intent.spec->slices[i]
@@ -140,21 +161,33 @@ static bool are_alike(const struct gang_fingerprint *a, const struct gang_finger
         return !difference[0];
 }
 
-/* Of slices that are not alike the largest group stays, of equals the one that comes first. */
-static int keep_alike(struct candidates *c) {
-        size_t best = 0, best_n = 0, kept = 0;
+/* How good the slices are that are alike to this one: first how many of them may be taken, then how many of
+ * those without a suspect, then how many they are. */
+static uint64_t group_worth(const struct candidates *c, const struct slice *like, size_t max) {
+        size_t n = 0, sound = 0;
+
+        for (size_t i = 0; i < c->n; i++)
+                if (are_alike(like->fingerprint, c->list[i]->fingerprint)) {
+                        n++;
+                        sound += !c->list[i]->suspect;
+                }
+        return ((uint64_t) MIN(n, max) << 32) + ((uint64_t) MIN(sound, max) << 16) + n;
+}
+
+/* Of slices that are not alike the best group stays, of equals the one that comes first. */
+static int keep_alike(struct candidates *c, size_t max) {
+        size_t best = 0, kept = 0;
+        uint64_t most = 0;
         int r = 0;
 
         for (size_t i = 0; i < c->n; i++) {
-                size_t n = 0;
+                uint64_t worth = group_worth(c, c->list[i], max);
 
-                for (size_t k = 0; k < c->n; k++)
-                        n += are_alike(c->list[i]->fingerprint, c->list[k]->fingerprint);
-                if (n > best_n) {
+                if (worth > most) {
                         best = i;
-                        best_n = n;
+                        most = worth;
                 }
-                if (best_n == c->n)
+                if ((most & UINT16_MAX) == c->n) /* all are alike */
                         break;
         }
         for (size_t i = 0; i < c->n && r >= 0; i++) {
@@ -172,23 +205,46 @@ static int keep_alike(struct candidates *c) {
         return r;
 }
 
-/* At most max: those that the run had, then as they come; the order stays. */
-static void keep_max(struct candidates *c, const struct gang_run *r) {
-        size_t had = 0, others, kept = 0;
+/* Those without a suspect before the others, and of each those that the run had. */
+static unsigned turn_of(const struct gang_run *r, const struct slice *s) {
+        return (s->suspect ? 2 : 0) + (run_has_slice(r, s->name) ? 0 : 1);
+}
+
+static int note_suspect(const struct gang *g, const struct slice *s, bool taken, json_t *notes) {
+        if (json_array_size(notes) >= SUSPECTS_NOTED)
+                return 0;
+        return waits_add(notes, "slice %s has the suspect host %s (%s): %s", s->name,
+                         json_string_value(s->suspect->host), suspect_words(g, s->suspect),
+                         taken ? "it was taken last" : "others were taken");
+}
+
+/* At most max: by turns, in each as they come; the order stays. Notes the suspects among them, and those
+ * for which other slices are taken. */
+static int keep_max(const struct gang *g, struct candidates *c, const struct gang_run *r) {
+        size_t left[4] = { 0 }, room = r->intent.spec->max, all = 0, kept = 0;
+        int x = 0;
 
         for (size_t i = 0; i < c->n; i++)
-                had += run_has_slice(r, c->list[i]->name);
-        had = MIN(had, r->intent.spec->max);
-        others = r->intent.spec->max - had;
-        for (size_t i = 0; i < c->n; i++) {
-                size_t *left = run_has_slice(r, c->list[i]->name) ? &had : &others;
+                left[turn_of(r, c->list[i])]++;
+        for (size_t i = 0; i < ELEMENTSOF(left); i++) {
+                left[i] = MIN(left[i], room);
+                room -= left[i];
+                all += left[i];
+        }
+        for (size_t i = 0; i < c->n && x >= 0; i++) {
+                struct slice *s = c->list[i];
+                size_t *turn = &left[turn_of(r, s)];
+                bool taken = *turn > 0;
 
-                if (*left == 0)
+                if (s->suspect && (taken || kept < all || run_has_slice(r, s->name)))
+                        x = note_suspect(g, s, taken, c->notes);
+                if (!taken)
                         continue;
-                (*left)--;
-                c->list[kept++] = c->list[i];
+                (*turn)--;
+                c->list[kept++] = s;
         }
         c->n = kept;
+        return x;
 }
 
 /* How long slices that it had and that are broken may come back; 0: none is waited for. */
@@ -295,15 +351,15 @@ int run_choose(struct gang *g, struct gang_run *r, usec_t *ret_next, struct choi
 
         x = find_candidates(g, r, &c);
         if (x >= 0)
-                x = keep_alike(&c);
+                x = keep_alike(&c, r->intent.spec->max);
+        if (x >= 0)
+                x = keep_max(g, &c, r);
         if (x >= 0) {
-                keep_max(&c, r);
                 go = may_begin(g, r, c.n, ret_next);
                 x = go ? find_shared_address(&c, why) : 0;
         }
         if (x < 0) {
-                json_decref(c.waits);
-                free(c.list);
+                candidates_clear(&c);
                 return x;
         }
         if (go)
@@ -312,24 +368,29 @@ int run_choose(struct gang *g, struct gang_run *r, usec_t *ret_next, struct choi
                 go = false;
                 x = waits_add(c.waits, "%s", why);
         }
-        (void) run_set_waits(r, c.waits); /* they are there */
-        *ret = (struct choice){ .slices = c.list, .n = c.n };
+        if (go) { /* its record is written: it begins */
+                json_decref(r->notes);
+                r->notes = TAKE_PTR(c.notes);
+        }
+        (void) run_set_waits(r, TAKE_PTR(c.waits)); /* they are there */
+        *ret = (struct choice){ .slices = TAKE_PTR(c.list), .n = c.n };
+        candidates_clear(&c);
         return go;
 }
 
 struct slice *run_grows(struct gang *g, struct gang_run *r, usec_t *ret_next) {
         struct candidates c = { 0 };
-        struct slice *found = NULL, *like = NULL;
+        struct slice *found = NULL, *like = NULL; /* found: without a suspect, where there is one */
 
         if (json_array_size(r->slices) >= r->intent.spec->max || site_observes(g))
                 return NULL;
         like = slice_find(g, json_string_value(json_object_get(json_array_get(r->slices, 0), "slice")));
         if (find_candidates(g, r, &c) < 0)
                 c.n = 0; /* out of memory: it grows later */
-        for (size_t i = 0; i < c.n && !found; i++) {
+        for (size_t i = 0; i < c.n && (!found || found->suspect); i++) {
                 struct slice *s = c.list[i];
 
-                if (s->run || run_has_slice(r, s->name) || s->fit_since == 0 ||
+                if ((found && s->suspect) || s->run || run_has_slice(r, s->name) || s->fit_since == 0 ||
                     (like && !are_alike(s->fingerprint, like->fingerprint)))
                         continue;
                 if (g->now >= s->fit_since + run_grow_after(g, r))
@@ -337,7 +398,6 @@ struct slice *run_grows(struct gang *g, struct gang_run *r, usec_t *ret_next) {
                 else
                         *ret_next = MIN(*ret_next, s->fit_since + run_grow_after(g, r));
         }
-        json_decref(c.waits);
-        free(c.list);
+        candidates_clear(&c);
         return found;
 }

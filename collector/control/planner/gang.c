@@ -29,6 +29,7 @@ struct gang *gang_free(struct gang *g) {
         free(g->slices);
         free(g->runs);
         json_decref(g->machines);
+        json_decref(g->suspects);
         json_decref(g->records);
         json_decref(g->pending);
         free(g);
@@ -231,6 +232,13 @@ static int end_orders(struct gang *g, usec_t *next) {
 }
 
 /* --- Deciding ------------------------------------------------------------------------------------------ */
+
+void gang_suspect(struct gang *g, const json_t *value) {
+        json_t *before = g->suspects;
+
+        g->suspects = json_incref((json_t *) (uintptr_t) value);
+        json_decref(before);
+}
 
 usec_t gang_step(struct gang *g, usec_t now,
                  void (*changed)(const char *key, const json_t *value, void *userdata),

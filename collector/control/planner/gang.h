@@ -70,6 +70,13 @@ int gang_want(struct gang *g, const char *key, const json_t *value, usec_t now,
 int gang_release(struct gang *g, const char *slice, unsigned worker, char why[static GANG_WHY_MAX]);
 
 /*
+ * Hosts that fail again and again, each with words why ({"h3": "2 confirmed stalls in 3 days"}), from now
+ * on; NULL: none. A slice that has one is taken after those that have none, also at a restart, and the
+ * run's "notes" say so. value is shared, and stays as it is.
+ */
+void gang_suspect(struct gang *g, const json_t *value);
+
+/*
  * Decides. changed is called for every record that changed (value NULL: forgotten): it is to be
  * kept before it is published. Returns when to call again at the latest (USEC_INFINITY: on news).
  */

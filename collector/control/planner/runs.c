@@ -72,7 +72,7 @@ static int step_waiting(struct gang *g, struct gang_run *r, usec_t *ret_next) {
  * refused, or did not answer.
  */
 static json_t *list_words(const struct gang *g, const struct gang_run *r, bool warned) {
-        json_t *waits = json_array(), *v;
+        json_t *waits = warned ? json_copy(r->notes) : json_array(), *v; /* notes: of the choice */
         char buf[160];
         size_t i;
 

@@ -94,6 +94,7 @@ struct slice {
         char *obstacle;      /* why no run may be started on it though it is whole; NULL: none */
         usec_t fit_since;    /* ready and without obstacle; 0: it is not */
         struct gang_run *run;     /* that has it */
+        const struct slot *suspect; /* choose.c: its first host that fails again and again; NULL: none */
         bool local_said;          /* a host has said something of its local runs since it was looked at */
         usec_t local_stalled;     /* since when hosts suspect that theirs stalls; 0: none does */
 };
@@ -142,7 +143,7 @@ struct gang_run {
         json_t *coordinator; /* NULL: none yet */
         unsigned restarts;
         json_t *waits_for, *history;
-        json_t *notes; /* what its hosts warned of when they were prepared, in words */
+        json_t *notes; /* suspects that its choice met, what its hosts warned of when they were prepared */
         json_t *over; /* what a planner before this one heard of ends on missing hosts; NULL: nothing */
         unsigned n_over; /* such hosts as in the record */
         enum run_outcome outcome;
@@ -171,6 +172,7 @@ struct gang {
         size_t n_runs, runs_size;
         struct gang_fingerprint *fingerprints[1024];
         json_t *machines;          /* machine id -> how many live slots have it */
+        json_t *suspects;          /* gang_suspect() */
         json_t *records, *pending; /* key -> value; pending: null when forgotten */
 };
 
