@@ -238,8 +238,7 @@ static void on_published(const char *key, const json_t *value, void *userdata) {
 static void on_new_database(void *userdata) {
         struct collector *c = userdata;
 
-        if (c->suspects)
-                suspects_forget(c->suspects);
+        suspects_forget(c->suspects);
         if (c->registry)
                 registry_write_all(c->registry);
         if (c->remote)
@@ -444,6 +443,7 @@ static int run_collector(struct collector *c) {
                                .store = c->store,
                                .clock = &clock_system,
                                .counters = &c->counters,
+                               .user_header = c->settings.proxy_header,
                                .telemetry = c->settings.telemetry.enabled,
                                .elsewhere = c->settings.telemetry.elsewhere };
         if (r >= 0)

@@ -8,6 +8,8 @@
 #define TEXT(x) #x
 #define PORT(x) TEXT(x)
 #define BYTES_MIN (UINT64_C(16) << 20)
+#define HEADER_LETTERS /* RFC 9110, token */ \
+        "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 struct command_line {
         const char *otlp, *api, *database, *page, *diagnose;
@@ -144,6 +146,27 @@ static int check_tls(struct collector_settings *s) {
         return check_callers(s);
 }
 
+/* Both keys, and TLS; else a header names nobody. */
+static int check_proxies(struct collector_settings *s) {
+        size_t n = strspn(s->proxy_header, HEADER_LETTERS);
+        int r;
+
+        if (!s->proxies[0] && !s->proxy_header[0])
+                return 0;
+        if (!s->proxies[0] || !s->proxy_header[0] || !s->tls) {
+                log_warning("ProxyUris= and ProxyUserHeader= count together, and with TLS alone: no header "
+                            "names a user");
+                return 0;
+        }
+        if (s->proxy_header[n])
+                return log_error_errno(-EINVAL, "ProxyUserHeader=: '%s' is no name of a header",
+                                       s->proxy_header);
+        r = name_list_new(s->proxies, &s->people.proxies);
+        if (r < 0)
+                return log_error_errno(r, "ProxyUris=: %m");
+        return tls_callers_look(&s->people) ? 0 : -EINVAL;
+}
+
 static int check_control(const struct collector_settings *s) {
         bool user = s->control.access.user[0], file = s->control.access.password_file[0];
         const char *missing = !s->control.access.members[0]    ? "Etcd= (the URLs of etcd's members)" :
@@ -175,6 +198,8 @@ static int check_settings(struct collector_settings *s) {
 
         r = check_tls(s);
         if (r >= 0)
+                r = check_proxies(s);
+        if (r >= 0)
                 r = check_slots(s);
         if (r >= 0)
                 r = check_control(s);
@@ -204,6 +229,8 @@ static int load_settings(const struct command_line *c, const struct options *o,
                 CONFIG_ITEM("Collector", "AllowAgents", config_parse_string255, s->allow_agents, ""),
                 CONFIG_ITEM("Collector", "AllowReaders", config_parse_string255, s->allow_readers, ""),
                 CONFIG_ITEM("Collector", "AllowActors", config_parse_string255, s->allow_actors, ""),
+                CONFIG_ITEM("Collector", "ProxyUris", config_parse_string255, s->proxies, ""),
+                CONFIG_ITEM("Collector", "ProxyUserHeader", config_parse_string63, s->proxy_header, ""),
                 CONFIG_ITEM("Collector", "DenyUris", config_parse_string255, s->deny, ""),
                 CONFIG_ITEM("Collector", "Crl", config_parse_path, s->crl, ""),
                 CONFIG_ITEM("Collector", "HostFrom", config_parse_string255, s->host_from, ""),

@@ -22,6 +22,7 @@ struct collector_settings {
         struct store_retention retention;
         char certificate[256], key[256], client_ca[256]; /* paths; empty: no TLS */
         char allow_agents[256], allow_readers[256], allow_actors[256], deny[256], crl[256];
+        char proxies[256], proxy_header[64]; /* the header counts of who is in people.proxies alone */
         char host_from[256], slot_from[256], token_keys[256], token_audience[256];
         bool trust_all, tls12;
         struct {

@@ -154,10 +154,21 @@ static bool may_be_a_foreign_page(const struct http_request *q) {
 
 static void make_call(const struct api *a, const struct api_route *route, const struct http_request *q,
                       struct routed *routed, struct http_reply *reply) {
+        const char *wrong;
+
         if (lacks_what_it_needs(a, route, q, reply))
                 return;
-        if (!http_reads(q) && !q->caller->acts) {
-                api_reply_error(reply, 403, "this certificate may read, not act",
+        (void) api_user(a, q, &wrong);
+        if (wrong) {
+                api_reply_error(reply, 400, wrong,
+                                "set the header that ProxyUserHeader= of the collector names once, in the "
+                                "proxy, and drop what the browser sends of it");
+                if (!http_reads(q))
+                        api_acted(a, q, reply, wrong);
+        } else if (!http_reads(q) && !q->caller->acts) {
+                api_reply_error(reply, 403,
+                                q->caller->proxy ? "a proxy's users may read, not act" :
+                                                   "this certificate may read, not act",
                                 "use a certificate that AllowActors= of the collector names");
                 api_acted(a, q, reply, "refused: no right to act");
         } else if (!http_reads(q) && may_be_a_foreign_page(q)) {

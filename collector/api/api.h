@@ -45,6 +45,7 @@ struct api {
         const struct page *page; /* NULL: there is none */
         const struct first_words *first_words; /* what was said of stalled runs from sockets alone */
         struct suspects *suspects;
+        const char *user_header; /* in which a proxy of ProxyUris= names the user */
         bool telemetry;        /* it is kept here */
         const char
                 *elsewhere; /* the URL where it goes instead, as it is shown to people; "": not configured */

@@ -44,6 +44,23 @@ json_t *api_stored(const char *text) {
         return v ?: json_null();
 }
 
+const char *api_user(const struct api *a, const struct http_request *q, const char **ret_wrong) {
+        const char *user = NULL;
+
+        *ret_wrong = NULL;
+        if (!q->caller->proxy)
+                return "";
+        if (http_header_once(q, a->user_header, &user) < 0)
+                *ret_wrong = "the header that names the user is there more than once";
+        else if (!user || !*user)
+                return "";
+        else if (strlen(user) > API_USER_MAX)
+                *ret_wrong = "the header that names the user has more than 256 bytes";
+        else if (!tls_name_is_plain(user, strlen(user)))
+                *ret_wrong = "the header that names the user has a blank, or is not of printable ASCII";
+        return *ret_wrong ? "" : user;
+}
+
 void api_no_telemetry(const struct api *a, struct http_reply *reply) {
         char error[320];
 

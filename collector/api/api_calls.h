@@ -25,6 +25,11 @@ json_t *api_time(usec_t t);
 /* A stored JSON text; what SQLite was given by another program may be anything. */
 json_t *api_stored(const char *text);
 
+/* Whom a proxy calls for: the name in its header. "": nobody is named, or *ret_wrong says what is wrong with
+ * the header; or the caller is no proxy, and what it says of users does not count. */
+#define API_USER_MAX 256
+const char *api_user(const struct api *a, const struct http_request *q, const char **ret_wrong);
+
 /* --- Names: api_known.c ---------------------------------------------------------------------------- */
 
 enum known_kind {

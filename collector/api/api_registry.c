@@ -7,7 +7,7 @@
 #include "json_text.h"
 #include "log.h"
 
-#define BY_MAX 384
+#define BY_MAX 640
 
 /* Every call that acts leaves an event: who, what, when, result. */
 static void audit_call(const struct api *a, const char *method, const char *path, const char *by,
@@ -28,11 +28,11 @@ static void audit_call(const struct api *a, const char *method, const char *path
 
 /* --- Who acts -------------------------------------------------------------------------------------- */
 
-static const char *by_text(const struct http_request *q, char buf[static BY_MAX]) {
-        const char *name = q->caller->name;
+static const char *by_text(const struct api *a, const struct http_request *q, char buf[static BY_MAX]) {
+        const char *name = q->caller->name, *wrong, *user = api_user(a, q, &wrong);
 
-        (void) snprintf(buf, BY_MAX, "%s%s%s%s", *name ? name : "somebody", *name ? " (" : " at ",
-                        q->caller->address, *name ? ")" : "");
+        (void) snprintf(buf, BY_MAX, "%s%s%s%s%s%s", user, *user ? " by " : "", *name ? name : "somebody",
+                        *name ? " (" : " at ", q->caller->address, *name ? ")" : "");
         return buf;
 }
 
@@ -71,7 +71,7 @@ static bool keep_until_stored(const struct api *a, const struct http_request *q,
         x->a = a;
         x->call = q->call;
         x->reply = *reply;
-        (void) by_text(q, x->by);
+        (void) by_text(a, q, x->by);
         (void) snprintf(x->method, sizeof(x->method), "%s", q->method);
         (void) snprintf(x->path, sizeof(x->path), "%s", q->path);
         (void) snprintf(x->result, sizeof(x->result), "%s", result);
@@ -93,7 +93,7 @@ void api_acted(const struct api *a, const struct http_request *q, struct http_re
                 http_reply_clear(reply);
                 api_reply_error(reply, 503, "out of memory", "look whether it was taken, and try again");
         }
-        audit_call(a, q->method, q->path, by_text(q, by), result, reply->status);
+        audit_call(a, q->method, q->path, by_text(a, q, by), result, reply->status);
 }
 
 static void refuse_act(const struct api *a, const struct http_request *q, struct http_reply *reply, int r,
@@ -232,7 +232,7 @@ static int complete_intent(const struct api *a, const struct http_request *q, js
         (void) snprintf(serial, sizeof(serial), "%016" PRIx64, random);
         if (json_object_set_new(v, "v", json_integer(1)) < 0 ||
             json_object_set_new(v, "serial", json_string(serial)) < 0 ||
-            json_object_set_new(v, "by", json_string(by_text(q, by))) < 0 ||
+            json_object_set_new(v, "by", json_string(by_text(a, q, by))) < 0 ||
             json_object_set_new(v, "stop", json_false()) < 0 ||
             json_object_set_new(v, "at", json_integer((json_int_t) clock_real(a->clock))) < 0)
                 return -ENOMEM;
@@ -320,7 +320,7 @@ static int parse_order(const struct api *a, const struct http_request *q, json_t
                 return -EINVAL;
         }
         *ret = json_pack("{s:s, s:s, s:I, s:I}", "reason",
-                         reason ? reason : "", "by", by_text(q, by), "at", (json_int_t) now, "until",
+                         reason ? reason : "", "by", by_text(a, q, by), "at", (json_int_t) now, "until",
                          (json_int_t) MAX(until, 0));
         if (*ret)
                 return 0;
@@ -438,7 +438,7 @@ void api_capture(const struct api *a, const struct http_request *q, struct http_
 
         (void) snprintf(key, sizeof(key), "capture/%s", route_part(q, 0));
         v = json_pack("{s:i, s:s, s:s, s:s}", "v", 1, "run", run ? run : "", "by",
-                      by_text(q, by), "why", reason ? reason : "");
+                      by_text(a, q, by), "why", reason ? reason : "");
         r = v ? registry_want(a->registry, key, v, why) : -EINVAL;
         json_decref(v);
         if (r == -ENOENT && !api_knows(a, KNOWN_SLICE, route_part(q, 0), reply)) {

@@ -165,6 +165,68 @@ class Tls(Case):
         self.assertIn("no right to act",
                       [e for e in acted if "spiffe://site/people" in e["body"]][0]["body"])
 
+    def raw(self, who, method, path, *lines):
+        """Status and body of a call with these header lines, which http.client would not send."""
+        with context_of(self.dir.name, who).wrap_socket(
+                socket.create_connection(("127.0.0.1", self.c.api), 60), server_hostname="127.0.0.1") as s:
+            s.sendall(b"\r\n".join([f"{method} {path} HTTP/1.1".encode(), b"Host: x", b"Connection: close",
+                                    *lines, b"", b""]))
+            answer = b""
+            while part := s.recv(65536):
+                answer += part
+        head, body = answer.split(b"\r\n\r\n", 1)
+        return int(head.split()[1]), body.decode()
+
+    def acted(self):
+        return [e["body"] for e in json.loads(self.call(
+            self.c.api, "reader", "GET", "/api/v1/events?name=tpu.api.acted&limit=1000").content)["events"]]
+
+    def test_a_user_of_a_proxy(self):
+        """A proxy's header is believed of the proxy alone, and to read alone, though AllowActors= has it."""
+        self.certificate("proxy", "ca", "URI:spiffe://site/proxy")
+        keys = {"AllowActors": "spiffe://site/control spiffe://site/proxy",
+                "ProxyUris": "spiffe://site/proxy", "ProxyUserHeader": "X-Site-User"}
+        self.c = Collector(os.path.join(self.dir.name, "c.db"), "--config", self.configuration(**keys))
+        alice, order = {"x-site-user": "alice@site"}, "/api/v1/hosts/h0/cordon?reason=why"
+        for user in (alice, {}, {"X-Site-User": ""}, {"X-Site-User": "a" * 256}):
+            r = self.call(self.c.api, "proxy", "GET", "/api/v1/hosts", headers=user)
+            self.assertEqual(r.status, 200)
+        r = self.call(self.c.api, "proxy", "PUT", order, headers=alice)
+        self.assertEqual(r.status, 403)
+        self.assertIn("a proxy's users may read, not act", r.content.decode())
+        self.assertIn("alice@site by spiffe://site/proxy (127.0.0.1) called PUT", self.acted()[-1])
+        for who in ("reader", "actor"):  # who is no proxy names nobody
+            self.call(self.c.api, who, "PUT", order, headers=alice)
+            self.assertNotIn("alice", self.acted()[-1])
+        self.assertEqual(self.call(self.c.otlp, "proxy", "POST", "/v1/logs", b"", PROTOBUF).status, 403)
+        for words, lines in (("256 bytes", [b"X-Site-User: " + b"a" * 257]),
+                             ("more than once", [b"X-Site-User: root", b"x-site-user: alice"]),
+                             ("printable", [b"X-Site-User: a\x01b"]), ("printable", [b"X-Site-User: a\x7f"]),
+                             ("blank", [b"X-Site-User: root (10.0.0.1)"]),
+                             ("ASCII", ["X-Site-User: \u202eecila".encode()])):
+            status, body = self.raw("proxy", "GET", "/api/v1/hosts", *lines)
+            self.assertEqual(status, 400, lines)
+            self.assertIn(words, body)
+            self.assertEqual(self.raw("reader", "GET", "/api/v1/hosts", *lines)[0], 200, lines)
+        twice = b"X-Site-User: a", b"X-Site-User: b"
+        self.assertEqual(self.raw("proxy", "DELETE", "/api/v1/mode", *twice)[0], 400)
+        self.assertIn("spiffe://site/proxy (127.0.0.1) called DELETE", self.acted()[-1])
+        self.assertIn("more than once", self.acted()[-1])
+
+    def test_half_a_proxy(self):
+        """Without both keys the header is nobody's word, and the proxy is what the other lists say."""
+        self.certificate("proxy", "ca", "URI:spiffe://site/proxy")
+        for keys in ({"ProxyUris": "spiffe://site/proxy"}, {"ProxyUserHeader": "X-Site-User"}):
+            self.c = Collector(os.path.join(self.dir.name, "c.db"), "--config", self.configuration(**keys))
+            self.assertEqual(self.call(self.c.api, "proxy", "GET", "/api/v1/hosts").status, 403)
+            self.assertEqual(self.raw("reader", "GET", "/api/v1/hosts", b"X-Site-User: a\x01b")[0], 200)
+            self.assertEqual(self.c.stop(), 0)
+            self.assertIn("no header names a user", self.c.said)
+        p = subprocess.run([PROGRAM, "--config", self.configuration(ProxyUris="x", ProxyUserHeader="X User"),
+                            "--check-config"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(p.returncode, 1)
+        self.assertIn("'X User' is no name of a header", p.stderr)
+
     def test_tpuctl(self):
         self.c = c = Collector(os.path.join(self.dir.name, "c.db"), "--config", self.configuration())
         self.assertEqual(self.call(c.otlp, "agent", "POST", "/v1/logs",

@@ -161,10 +161,17 @@ static void test_who_may_call(void) {
         ASSERT_OK(tls_callers_set(&c, "spiffe://s/host/*", "dns:h0.x", ""));
         ASSERT_OK(tls_judge_peer(&c, &p, &v, why));
         ASSERT_TRUE(v.acts);
+        ASSERT_FALSE(v.proxy);
+        /* A proxy does not act, whatever other lists say. */
+        ASSERT_OK(name_list_new("spiffe://s/people", &c.proxies));
+        ASSERT_OK(tls_judge_peer(&c, &p, &v, why));
+        ASSERT_TRUE(v.proxy && !v.acts);
+        ASSERT_STREQ(v.name, "spiffe://s/people");
         ASSERT_OK(tls_callers_set(&c, "spiffe://s/host/*", "", "spiffe://s/people"));
         ASSERT_EQ(tls_judge_peer(&c, &p, &v, why), -EACCES);
         ASSERT_STREQ(why, "'spiffe://s/people' is denied here");
         ASSERT_OK(tls_callers_set(&c, "", "", ""));
+        c.proxies = name_list_free(c.proxies);
         ASSERT_EQ(tls_judge_peer(&c, &p, &v, why), -EACCES);
         ASSERT_EQ(c.changes, 4);
         tls_callers_clear(&c);

@@ -366,6 +366,7 @@ static void check_certificate(struct http_connections *all, struct http_connecti
                 c->proof = NULL;
         }
         c->caller.acts = verdict.acts;
+        c->caller.proxy = verdict.proxy;
         memcpy(c->caller.name, verdict.name, sizeof(c->caller.name));
         memcpy(c->caller.host, verdict.host, sizeof(c->caller.host));
 }

@@ -370,33 +370,6 @@ static void on_completed(void *userdata, struct MHD_Connection *c, void **state,
         *state = NULL;
 }
 
-const char *http_header(const struct http_request *q, const char *name) {
-        return MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, name);
-}
-
-struct parameters {
-        int (*visit)(const char *key, const char *value, void *userdata);
-        void *userdata;
-        int r;
-};
-
-static enum MHD_Result on_parameter(void *userdata, enum MHD_ValueKind kind, const char *key,
-                                    const char *value) {
-        struct parameters *p = userdata;
-
-        (void) kind;
-        p->r = p->visit(key, value ? value : "", p->userdata);
-        return p->r == 0 ? MHD_YES : MHD_NO;
-}
-
-int http_query(const struct http_request *q,
-               int (*visit)(const char *key, const char *value, void *userdata), void *userdata) {
-        struct parameters p = { .visit = visit, .userdata = userdata };
-
-        (void) MHD_get_connection_values(q->connection, MHD_GET_ARGUMENT_KIND, on_parameter, &p);
-        return p.r;
-}
-
 /* --- Life ---------------------------------------------------------------------------------------------- */
 
 __attribute__((format(printf, 2, 0))) static void on_log(void *userdata, const char *fmt, va_list ap) {

@@ -38,7 +38,8 @@ struct http_call;
 struct http_caller {
         bool remote;       /* over TCP; else over the Unix socket */
         struct ucred peer; /* local: of the connect(2), from the kernel */
-        bool acts; /* remote: as http_server_options.act says; without TLS everybody does */
+        bool acts; /* remote: as http_server_options.callers says; without TLS everybody does */
+        bool proxy; /* with TLS: it calls for people, as http_server_options.callers says */
         /* with TLS: the name of its certificate that a list has, or of its VM; empty: none */
         char name[TLS_NAME_MAX];
         char host[HOST_FROM_MAX]; /* with TLS: which host it is; empty: not known */
@@ -125,6 +126,8 @@ void http_answer(struct http_call *call, const struct http_reply *reply);
 
 /* NULL when the request does not have it. Borrowed while the call is. */
 const char *http_header(const struct http_request *q, const char *name);
+/* The same of one that may come once. -ENOTUNIQ: it comes more often. */
+int http_header_once(const struct http_request *q, const char *name, const char **ret);
 /* Calls visit with every parameter of the query (value "" when it has none) until one answers non-zero,
  * which is returned. */
 int http_query(const struct http_request *q,

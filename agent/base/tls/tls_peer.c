@@ -144,7 +144,7 @@ static void say_not_listed(const struct tls_peer *p, char why[static TLS_WHY_MAX
 
 int tls_judge_peer(const struct tls_callers *c, const struct tls_peer *p, struct tls_verdict *ret,
                    char why[static TLS_WHY_MAX]) {
-        const struct name_list *const lists[] = { c->act, c->allow };
+        const struct name_list *const lists[] = { c->proxies, c->act, c->allow };
         const char *found = NULL;
 
         *ret = (struct tls_verdict){ 0 };
@@ -157,7 +157,8 @@ int tls_judge_peer(const struct tls_callers *c, const struct tls_peer *p, struct
                 for (size_t i = 0; i < p->n && !found; i++)
                         if (name_list_find(lists[k], p->names[i])) {
                                 found = p->names[i];
-                                ret->acts = k == 0;
+                                ret->proxy = k == 0;
+                                ret->acts = k == 1;
                         }
         if (!found) {
                 say_not_listed(p, why);
@@ -251,7 +252,7 @@ int tls_callers_set(struct tls_callers *c, const char *allow, const char *act, c
 }
 
 bool tls_callers_look(struct tls_callers *c) {
-        struct name_list *const lists[] = { c->allow, c->act, c->deny };
+        struct name_list *const lists[] = { c->allow, c->act, c->deny, c->proxies };
         char why[NAME_LIST_WHY_MAX];
         bool good = true;
 
@@ -273,6 +274,7 @@ void tls_callers_clear(struct tls_callers *c) {
         c->allow = name_list_free(c->allow);
         c->act = name_list_free(c->act);
         c->deny = name_list_free(c->deny);
+        c->proxies = name_list_free(c->proxies);
         c->hosts = host_from_free(c->hosts);
         c->tokens = token_keys_free(c->tokens);
 }

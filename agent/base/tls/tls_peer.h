@@ -33,19 +33,20 @@ int tls_read_peer(gnutls_session_t session, gnutls_x509_trust_list_t trust, stru
 /* The lists of a server: all owned by the program, which may replace them. */
 struct tls_callers {
         struct name_list *allow, *act, *deny; /* act, deny NULL: nobody */
+        struct name_list *proxies; /* who calls for people, to read alone, whatever act says; NULL: nobody */
         struct host_from *hosts;              /* NULL: which host a caller is does not matter */
         struct token_keys *tokens; /* of instance tokens, where a certificate is no host's; NULL: none */
         unsigned changes;                     /* how often any of them changed */
 };
 void tls_callers_clear(struct tls_callers *c);
-/* Other lists, each as name_list_new() takes it. -E2BIG, -ENOMEM: as before. */
+/* Other lists but proxies, each as name_list_new() takes it. -E2BIG, -ENOMEM: as before. */
 int tls_callers_set(struct tls_callers *c, const char *allow, const char *act, const char *deny);
 /* Reads the files again that changed, and logs what is wrong with one: false; its previous content then
  * stays in force. */
 bool tls_callers_look(struct tls_callers *c);
 
 struct tls_verdict {
-        bool acts;
+        bool acts, proxy;
         char name[TLS_NAME_MAX]; /* that a list names */
         char host[HOST_FROM_MAX]; /* empty: none that is known */
         bool wants_token;         /* one may say which host it is: tls_prove() */

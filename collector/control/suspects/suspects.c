@@ -80,6 +80,8 @@ int suspects_new(struct suspects **ret) {
 }
 
 void suspects_forget(struct suspects *s) {
+        if (!s)
+                return;
         while (s->n > 0)
                 host_free(s->hosts[--s->n]);
         json_decref(TAKE_PTR(s->words));
@@ -88,10 +90,9 @@ void suspects_forget(struct suspects *s) {
 }
 
 struct suspects *suspects_free(struct suspects *s) {
-        if (!s)
-                return NULL;
         suspects_forget(s);
-        free(s->hosts);
+        if (s)
+                free(s->hosts);
         free(s);
         return NULL;
 }

@@ -31,7 +31,7 @@ struct suspects;
 int suspects_new(struct suspects **ret);
 struct suspects *suspects_free(struct suspects *s);
 DEFINE_CLEANUP(struct suspects *, suspects_free)
-/* The store was replaced: it is read from its beginning. */
+/* The store was replaced: it is read from its beginning. NULL is none. */
 void suspects_forget(struct suspects *s);
 
 /* Reads on. 0: all is read; 1: there is more, for the next call; the store's error, -ENOMEM. */
