@@ -43,7 +43,7 @@ static int add_report(const struct api *a, const struct suspect_report *report, 
         return *list ? 0 : -ENOMEM;
 }
 
-static int add_suspect(const struct api *a, const struct suspect *q, json_t **list) {
+static int add_suspect(const struct api *a, const struct suspect_host *q, json_t **list) {
         json_t *reports = json_array();
         int r = reports ? 0 : -ENOMEM;
 
@@ -61,7 +61,7 @@ static int add_suspect(const struct api *a, const struct suspect *q, json_t **li
 }
 
 void api_suspects(const struct api *a, const struct http_request *q, struct http_reply *reply) {
-        _cleanup_free_ struct suspect *suspects = NULL;
+        _cleanup_free_ struct suspect_host *suspects = NULL;
         usec_t now = clock_real(a->clock);
         json_t *list = json_array();
         size_t n = 0;

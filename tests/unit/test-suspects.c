@@ -91,7 +91,7 @@ static void test_own(void) {
 
 /* A full store is read piece by piece, each event once, and what is old not at all. */
 static void test_pieces(void) {
-        struct suspect *list;
+        struct suspect_host *list;
         size_t n;
         char run[16];
 
@@ -134,7 +134,7 @@ static void test_pieces(void) {
 
 /* The hosts that are kept are bounded: those whose last report is the oldest make room. */
 static void test_many_hosts(void) {
-        struct suspect *list;
+        struct suspect_host *list;
         size_t n;
         char host[24];
 

@@ -236,7 +236,7 @@ int suspects_read(struct suspects *s, struct store *store, usec_t now) {
 
 /* --- What follows from it -------------------------------------------------------------------------- */
 
-static void count_report(struct suspect *q, const struct report *r) {
+static void count_report(struct suspect_host *q, const struct report *r) {
         const char *name = event_def(troubles[r->trouble].id)->name;
         size_t i = 0;
 
@@ -260,8 +260,8 @@ static bool is_first_of_run(const struct host *h, size_t at) {
         return h->reports[at].of_run;
 }
 
-static struct suspect suspect_of(const struct host *h, usec_t now) {
-        struct suspect q = { .host = h->name, .slice = h->slice, .worker = h->worker, .first = now };
+static struct suspect_host suspect_of(const struct host *h, usec_t now) {
+        struct suspect_host q = { .host = h->name, .slice = h->slice, .worker = h->worker, .first = now };
 
         for (size_t k = 0; k < ELEMENTSOF(troubles) * h->n; k++) { /* in the order of the table */
                 size_t i = k % h->n;
@@ -278,17 +278,17 @@ static struct suspect suspect_of(const struct host *h, usec_t now) {
 }
 
 static int by_score(const void *x, const void *y) {
-        const struct suspect *a = x, *b = y;
+        const struct suspect_host *a = x, *b = y;
 
         return COMPARE(b->score, a->score) ?: strcmp(a->host, b->host);
 }
 
-int suspects_list(const struct suspects *s, usec_t now, struct suspect **ret, size_t *ret_n) {
-        _cleanup_free_ struct suspect *list = NULL;
+int suspects_list(const struct suspects *s, usec_t now, struct suspect_host **ret, size_t *ret_n) {
+        _cleanup_free_ struct suspect_host *list = NULL;
         size_t n = 0, size = 0;
 
         for (size_t i = 0; i < s->n; i++) {
-                struct suspect q = suspect_of(s->hosts[i], now);
+                struct suspect_host q = suspect_of(s->hosts[i], now);
 
                 if (q.score < SUSPECTS_SCORE)
                         continue;
@@ -304,7 +304,7 @@ int suspects_list(const struct suspects *s, usec_t now, struct suspect **ret, si
 }
 
 /* "2 confirmed stalls, 1 bad link in 3 days" */
-static void print_words(const struct suspect *q, usec_t now, char buf[static WORDS_MAX]) {
+static void print_words(const struct suspect_host *q, usec_t now, char buf[static WORDS_MAX]) {
         unsigned days = (unsigned) ((now - MIN(now, q->first)) / DAY) + 1;
         size_t n = 0;
 
@@ -317,7 +317,7 @@ static void print_words(const struct suspect *q, usec_t now, char buf[static WOR
 }
 
 const json_t *suspects_words(struct suspects *s, struct store *store, usec_t now) {
-        _cleanup_free_ struct suspect *list = NULL;
+        _cleanup_free_ struct suspect_host *list = NULL;
         json_t *words;
         size_t n;
 

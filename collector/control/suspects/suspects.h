@@ -37,7 +37,7 @@ void suspects_forget(struct suspects *s);
 /* Reads on. 0: all is read; 1: there is more, for the next call; the store's error, -ENOMEM. */
 int suspects_read(struct suspects *s, struct store *store, usec_t now);
 
-struct suspect {
+struct suspect_host {
         const char *host, *slice; /* borrowed until more is read; slice NULL: not known */
         int64_t worker;           /* -1: not known */
         double score;
@@ -52,7 +52,7 @@ struct suspect {
         } reports[SUSPECTS_KINDS];
 };
 /* Of what was read: the worst first. free() the list, which is NULL where there is none. -ENOMEM. */
-int suspects_list(const struct suspects *s, usec_t now, struct suspect **ret, size_t *ret_n);
+int suspects_list(const struct suspects *s, usec_t now, struct suspect_host **ret, size_t *ret_n);
 
 /* Reads on, too: each suspect with words why ({"h3": "2 confirmed stalls in 3 days"}), SUSPECTS_KEPT old at
  * most where the store can be read. NULL: not known. Borrowed until the next call; never altered. */
