@@ -207,7 +207,7 @@ static int keep_alike(struct candidates *c, size_t max) {
 
 /* Those without a suspect before the others, and of each those that the run had. */
 static unsigned turn_of(const struct gang_run *r, const struct slice *s) {
-        return (s->suspect ? 2 : 0) + (run_has_slice(r, s->name) ? 0 : 1);
+        return (s->suspect ? 2U : 0U) + (run_has_slice(r, s->name) ? 0U : 1U);
 }
 
 static int note_suspect(const struct gang *g, const struct slice *s, bool taken, json_t *notes) {
