@@ -112,7 +112,7 @@ static int screen_suspects(json_t *answer, usec_t now, FILE *out) {
         }
         show(out, answer, now,
              "[{suspects?}to do: tpuctl fleet cordon HOST 'fails again and again' # HOST: one of them\n]"
-             "[{cut?}more was reported than was read: older reports do not count\n]");
+             "[{cut?}there are more, or the collector has not read all events yet\n]");
         return 0;
 }
 

@@ -51,7 +51,7 @@ h2 (slice s0, worker 2): score 2.37, in 2 runs
   1x tpu.net.link_bad, the last 3 min ago: NIC eth1?[0m
 h9: score 1.5
 to do: tpuctl fleet cordon HOST 'fails again and again' # HOST: one of them
-more was reported than was read: older reports do not count
+there are more, or the collector has not read all events yet
 """)
 
     def test_hosts(self):

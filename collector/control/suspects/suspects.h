@@ -20,7 +20,7 @@
 #include "store.h"
 
 #define SUSPECTS_SCORE       1.5
-#define SUSPECTS_READ_MAX    2000
+#define SUSPECTS_READ_MAX    1000
 #define SUSPECTS_HOSTS_MAX   16384
 #define SUSPECTS_REPORTS_MAX 16
 #define SUSPECTS_KINDS       9
