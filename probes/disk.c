@@ -43,7 +43,9 @@ static void check_space(const char *place, const struct host_space *v, struct si
                    "%.1f of %.1f GiB free", (double) v->bytes_available / (1 << 30),
                    (double) v->bytes / (1 << 30));
         sample_space(place, v, s);
-        if (v->files > 0) /* btrfs and others have no such limit */
+        if (v->files == 0) /* btrfs and others */
+                probe_tell(s, WORDS_DISK_INODES, place, NULL, "no limit");
+        else
                 probe_tell(s, WORDS_DISK_INODES + judge_share(v->files, v->files_free), place, NULL,
                            "%.1f %% free", 100.0 * (double) v->files_free / (double) v->files);
 }
