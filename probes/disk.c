@@ -22,9 +22,9 @@ static const char *const places[] = { "/", PATH_HOSTD_STATE, "/tmp" };
 
 /* How far its words stand behind those for enough room. */
 static unsigned judge_share(uint64_t all, uint64_t available) {
-        if (available < all / 100 * FAIL_PERCENT)
-                return 2;
-        return available < all / 100 * WARN_PERCENT;
+        double percent = (double) available * 100;
+
+        return percent < (double) all * FAIL_PERCENT ? 2 : percent < (double) all * WARN_PERCENT;
 }
 
 static void sample_space(const char *place, const struct host_space *v, struct sink *s) {
