@@ -22,9 +22,9 @@ static const char *const places[] = { "/", PATH_HOSTD_STATE, "/tmp" };
 
 /* How far its words stand behind those for enough room. */
 static unsigned judge_share(uint64_t all, uint64_t available) {
-        if (available < all / 100 * FAIL_PERCENT)
-                return 2;
-        return available < all / 100 * WARN_PERCENT;
+        double percent = (double) available * 100;
+
+        return percent < (double) all * FAIL_PERCENT ? 2 : percent < (double) all * WARN_PERCENT;
 }
 
 static void sample_space(const char *place, const struct host_space *v, struct sink *s) {
@@ -43,7 +43,9 @@ static void check_space(const char *place, const struct host_space *v, struct si
                    "%.1f of %.1f GiB free", (double) v->bytes_available / (1 << 30),
                    (double) v->bytes / (1 << 30));
         sample_space(place, v, s);
-        if (v->files > 0) /* btrfs and others have no such limit */
+        if (v->files == 0) /* btrfs and others */
+                probe_tell(s, WORDS_DISK_INODES, place, NULL, "no limit");
+        else
                 probe_tell(s, WORDS_DISK_INODES + judge_share(v->files, v->files_free), place, NULL,
                            "%.1f %% free", 100.0 * (double) v->files_free / (double) v->files);
 }
