@@ -438,7 +438,9 @@ static void follow_thread(struct follower *f, const struct captured_process *p,
         depth = c->n;
         c->stuck = thread_stuck(h, p, t);
         c->moved = thread_moved(h, p, t);
-        if (kind == WAIT_STOPPED || kind == KIND_ENDED || (kind == KIND_CPU && t->n_waits == 0))
+        if (kind == KIND_CPU && thread_starved(h, p, t))
+                (void) end_here(c, WAIT_THROTTLED);
+        else if (kind == WAIT_STOPPED || kind == KIND_ENDED || (kind == KIND_CPU && t->n_waits == 0))
                 (void) end_here(c, kind);
         else if (t->n_waits > 0)
                 follow_waits(f, p, t, c);

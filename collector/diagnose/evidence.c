@@ -223,6 +223,16 @@ bool thread_stuck(const struct seen_host *h, const struct captured_process *p,
         return thread_before(h, p, thread) && !thread_moved(h, p, thread);
 }
 
+bool thread_starved(const struct seen_host *h, const struct captured_process *p,
+                    const struct captured_thread *thread) {
+        const struct captured_thread *then = thread_before(h, p, thread);
+        usec_t from = then ? h->capture[0]->taken : 0, to = h->last->taken;
+
+        return then && then->state == 'R' && thread->state == 'R' && from > 0 && to >= from + USEC_PER_SEC &&
+               then->cpu_usec > 0 && thread->cpu_usec >= then->cpu_usec &&
+               thread->cpu_usec - then->cpu_usec <= (to - from) / 100;
+}
+
 static bool same_function(const struct evidence *e, const struct captured_thread *a,
                           const struct captured_thread *b) {
         const struct stack_frame *frames = e->scene->table.frames;

@@ -63,6 +63,9 @@ bool thread_moved(const struct seen_host *h, const struct captured_process *p,
 /* Likewise, at the same place. */
 bool thread_stuck(const struct seen_host *h, const struct captured_process *p,
                   const struct captured_thread *thread);
+/* Both captures have it, running, and in between it got a hundredth of a CPU at most. */
+bool thread_starved(const struct seen_host *h, const struct captured_process *p,
+                    const struct captured_thread *thread);
 /* Both captures have it, running, or asleep in the same function of the training's own code: a call that is
  * tried again and again stays where it is, whatever line of it is at work. */
 bool thread_stays(const struct evidence *e, uint32_t host, const struct captured_process *p,

@@ -134,6 +134,8 @@ static void put_end_of_chain(FILE *f, const struct diagnosis *d, const struct wa
                 fputs(", which is no host of the run", f);
         else if (c->end == END_OUTSIDE)
                 fprintf(f, ", which `%s` outside of the run has", stack_table_text(table_of(d), c->outside));
+        else if (c->kind == WAIT_THROTTLED && !c->steps[c->n - 1].wait)
+                fputs(", and gets next to no CPU", f);
         else if (!c->solid && c->n > 1)
                 fputs(", as on no other host", f);
 }

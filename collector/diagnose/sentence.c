@@ -208,16 +208,21 @@ static char state_of(const struct rank *r) {
         return r->process[1] ? r->process[1]->state : r->process[0] ? r->process[0]->state : 0;
 }
 
+static void put_moves(FILE *f, const struct rank *r) {
+        if (r->moved)
+                fputs("it moved between the two captures: slow or looping, not stuck in one place\n", f);
+        else if (r->place.kind == KIND_CPU)
+                fputs("both captures show it running at the same place: a loop, or one long call\n", f);
+        else if (r->place.kind != WAIT_STOPPED)
+                fputs("both captures show it at the same place: stuck\n", f);
+}
+
 static void put_details(FILE *f, const struct diagnosis *d, const struct suspect *s) {
         const struct seen_host *h = &d->evidence.hosts[s->host];
         const struct rank *r = s->rank != STACK_NONE ? &d->evidence.ranks[s->rank] : NULL;
 
-        if (r && r->both && r->moved)
-                fputs("it moved between the two captures: slow or looping, not stuck in one place\n", f);
-        else if (r && r->both && r->place.kind == KIND_CPU)
-                fputs("both captures show it running at the same place: a loop, or one long call\n", f);
-        else if (r && r->both && r->place.kind != WAIT_STOPPED)
-                fputs("both captures show it at the same place: stuck\n", f);
+        if (r && r->both && d->graph.chains[s->rank].kind != WAIT_THROTTLED)
+                put_moves(f, r);
         if (s->saves && s->moved)
                 fputs("it writes, and gets on: a save that takes long, or a slow file system\n", f);
         if (r && r->place.kind == WAIT_STOPPED && state_of(r) == 'T')

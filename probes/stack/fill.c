@@ -265,6 +265,7 @@ static int fill_task(struct fill *f, const struct task *task, struct captured_th
 
         to->tid = (uint32_t) task->tid;
         to->state = task->state;
+        to->cpu_usec = process_usec(task->cpu_ticks);
         if (r == 0)
                 r = fill_text(f, task->wait, &to->wait);
         return r < 0 ? r : fill_text(f, task->call, &to->syscall);

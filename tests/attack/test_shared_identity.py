@@ -3,14 +3,19 @@
 does not count, it is no host; with its own it is itself alone."""
 
 import http.client
+import http.server
 import json
 import os
+import re
 import ssl
+import subprocess
+import threading
 import unittest
 
-from attack_case import AGENT, Attack, member, otlp  # noqa: E402
+from attack_case import AGENT, TESTS, Attack, member, otlp  # noqa: E402
 from instance_tokens import AUDIENCE, Key, PROJECT, ZONE, claims, hs256, jwks, token  # noqa: E402
 
+UNIT = TESTS.parent / "systemd/tpu-collector-token-keys.service"
 SHARED = "spiffe://site/ns/tpu/sa/agents"
 SYNC = "/registry/v1/sync"
 
@@ -191,6 +196,43 @@ class Shared(Attack):
             self.put("keys.json", text)
             self.assertEqual(self.as_vm(two).status, 200)  # the previous file stays in force
             self.assertIn(words, os.pread(self.c.log.fileno(), 1 << 20, 0).decode())
+
+    def test_the_unit_fetches_keys(self):
+        """What tpu-collector-token-keys.service runs: a whole answer replaces the file, nothing else does."""
+        keys, fetched = [jwks(self.google)], self.folder / "token-keys.json"
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_response(200 if keys else 500)
+                self.end_headers()
+                self.wfile.write("".join(keys).encode())
+
+            def log_message(self, *words):
+                pass
+
+        server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+        self.addCleanup(server.server_close)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*self.server)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.shutdown)
+
+        def fetch():
+            for line in re.findall("(?m)^ExecStart=(.*)", UNIT.read_text()):
+                words = line.replace("${URL}", f"https://127.0.0.1:{server.server_port}/certs").split()
+                if subprocess.run(words, cwd=self.folder, capture_output=True, check=False,
+                                  env={"CURL_CA_BUNDLE": str(self.ca.cert)}).returncode != 0:
+                    return False
+            return True
+
+        self.assertTrue(fetch())
+        self.site(TokenKeys=fetched)
+        self.assertEqual(self.as_vm(self.token("a")).status, 200)
+        before = fetched.read_text()
+        keys.clear()
+        self.assertFalse(fetch())
+        self.assertEqual(fetched.read_text(), before)
 
     def test_keys_in_pem(self):
         """Public keys have no kid: each is tried."""

@@ -227,6 +227,21 @@ static void test_json(void) {
         json_decref(all);
 }
 
+/* The CPU time of who runs comes back; of who sleeps nobody asks. */
+static void test_cpu(void) {
+        _cleanup_(made_clear) struct made m, l = { .t = STACK_TABLE_NULL };
+        _cleanup_free_ uint8_t *data = NULL;
+        char why[CAPTURE_WHY_MAX];
+        size_t len;
+
+        make(&m);
+        m.c.threads[0].state = 'R';
+        m.c.threads[0].cpu_usec = m.c.threads[1].cpu_usec = UINT64_C(1) << 40;
+        capture_bytes(&m.c, &m.t, &data, &len);
+        ASSERT_OK(capture_read(data, len, CAPTURE_SHOWN, &l.c, &l.t, why));
+        ASSERT_TRUE(l.c.threads[0].cpu_usec == UINT64_C(1) << 40 && l.c.threads[1].cpu_usec == 0);
+}
+
 /* What no reader would take is not written, and it is said. */
 static void test_bounds(void) {
         _cleanup_capture_writer_ struct capture_writer w;
@@ -344,6 +359,7 @@ static void test_words(void) {
 
 int main(void) {
         test_bytes();
+        test_cpu();
         test_diagnosed();
         test_json();
         test_bounds();

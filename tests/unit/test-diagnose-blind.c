@@ -306,6 +306,24 @@ static void test_throttled(void) {
         expect("throttled", OUTCOME_NAMED, 3, WAIT_THROTTLED, "held back by its control group");
 }
 
+/* Who runs in both captures, 5 s apart, and got next to no CPU in between, is starved, wherever it is. */
+static void test_starved(void) {
+        struct world_thread *t;
+
+        ring(4);
+        t = stand(3, "loop.py:10 go | loop.py:50 slope", 'R');
+        expect("it is not known", OUTCOME_NAMED, 3, KIND_CPU, "runs in `loop.py:50 slope`, the");
+        t->cpu = 400 * USEC_PER_MSEC;
+        expect("busy beside others", OUTCOME_NAMED, 3, KIND_CPU, "runs in `loop.py:50 slope`, the");
+        t->cpu = 40 * USEC_PER_MSEC;
+        expect("starved", OUTCOME_NAMED, 3, WAIT_THROTTLED, "`loop.py:50 slope`, and gets next to no CPU");
+        t->before = "loop.py:10 go | loop.py:40 sum";
+        expect("starved, elsewhere", OUTCOME_NAMED, 3, WAIT_THROTTLED, "and gets next to no CPU");
+        t->state = 'S';
+        (void) world_wait(t, WAIT_TIMER);
+        expect("asleep", OUTCOME_NAMED, 3, WAIT_TIMER, "sleeps");
+}
+
 /* The process that serves the rank over a Unix socket hangs in its turn. */
 static void test_a_server_on_the_host(void) {
         struct world_host *h;
@@ -330,4 +348,5 @@ TEST_MAIN(test_all_stacks_equal, test_a_circle, test_two_receive_from_each_other
           test_a_path_of_one_direction, test_a_cut_within_a_star, test_all_wait_for_storage,
           test_some_wait_for_a_mount, test_compile, test_checkpoint, test_silent, test_left,
           test_launcher_and_loader, test_the_interpreters_lock, test_behind_nat, test_heartbeats,
-          test_threads_that_serve, test_ranks_that_look_again, test_throttled, test_a_server_on_the_host)
+          test_threads_that_serve, test_ranks_that_look_again, test_throttled, test_starved,
+          test_a_server_on_the_host)

@@ -23,6 +23,7 @@ struct world_thread {
         uint32_t pid, tid;
         const char *name, *stack, *before; /* before: in the first capture; NULL: as in the second */
         char state;
+        usec_t cpu; /* that it got between the captures; 0: not known */
         struct captured_wait waits[WORLD_THREADS_MAX];
         size_t n_waits;
 };
@@ -204,6 +205,8 @@ static inline void world_add_process(struct world *w, uint32_t host, const struc
                              (struct scripted){ c->round == 0 && thread->before ? thread->before
                                                                                 : thread->stack,
                                                 thread->state, NULL });
+                if (thread->cpu > 0)
+                        c->threads[c->n_threads - 1].cpu_usec = USEC_PER_SEC + c->round * thread->cpu;
                 for (size_t k = 0; k < thread->n_waits; k++) {
                         struct captured_wait wait = thread->waits[k];
 

@@ -31,9 +31,10 @@ struct captured_thread {
         uint32_t wait, syscall; /* kernel function, system call it is in; "" when not known */
         uint32_t tid;           /* 0: not known */
         uint32_t first_wait, n_waits;
-        char state; /* R S D T t Z X of /proc; 0: not known */
+        uint64_t cpu_usec; /* user and system so far; 0: not known */
+        char state;        /* R S D T t Z X of /proc; 0: not known */
         bool gil;
-        bool changed; /* it changed while read: no evidence */
+        bool changed;      /* it changed while read: no evidence */
 };
 
 /* What of a thread people are shown, and no diagnosis looks at. */

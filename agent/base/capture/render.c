@@ -136,6 +136,8 @@ static void put_json_thread(struct render *o, const struct host_capture *c, cons
         put_number(s, ",\"tid\":", th->tid);
         put_text(s, ",\"name\":", stack_table_text(t, th->name));
         put_text(s, ",\"state\":", (char[]){ th->state, '\0' });
+        if (th->cpu_usec > 0)
+                put_number(s, ",\"cpu_usec\":", (int64_t) th->cpu_usec);
         put_known(s, t, ",\"wait\":", th->wait);
         put_known(s, t, ",\"syscall\":", th->syscall);
         o->cut |= !render_thread_waits(s, c, t, p, th, true, render_limit(o));

@@ -95,9 +95,18 @@ static uint64_t stat_field(const char **at, unsigned *field, unsigned wanted) {
         return strtoull(*at, NULL, 10);
 }
 
+static uint64_t stat_cpu_ticks(const char **at, unsigned *field) {
+        uint64_t user = stat_field(at, field, 14);
+
+        return user + stat_field(at, field, 15);
+}
+
+uint64_t process_usec(uint64_t ticks) {
+        return ticks * (USEC_PER_SEC / (uint64_t) MAX(sysconf(_SC_CLK_TCK), 1L));
+}
+
 void process_stat(const struct process *p, struct process_stat *ret) {
         static const unsigned fields[] = { 26, 27, 28, 47 };
-        uint64_t user;
         char text[1024];
         const char *name, *at;
         unsigned field = 3;
@@ -110,8 +119,7 @@ void process_stat(const struct process *p, struct process_stat *ret) {
         if (!at)
                 return;
         ret->parent = (pid_t) stat_field(&at, &field, 4);
-        user = stat_field(&at, &field, 14);
-        ret->cpu_ticks = user + stat_field(&at, &field, 15);
+        ret->cpu_ticks = stat_cpu_ticks(&at, &field);
         ret->start_ticks = stat_field(&at, &field, 22);
         for (size_t i = 0; i < ELEMENTSOF(fields); i++)
                 ret->image[i] = stat_field(&at, &field, fields[i]);
@@ -258,6 +266,7 @@ static int task_read(const struct process *p, struct task *t, bool keep) {
         if (at)
                 (void) snprintf(t->name, sizeof(t->name), "%.63s", name);
         utf8_mend(t->name);
+        t->cpu_ticks = at ? stat_cpu_ticks(&at, &field) : 0;
         if (at)
                 r = (int) stat_field(&at, &field, 20);
         if (t->state != 'R' && task_file(p, t, WCHAN, keep, text, sizeof(text)) == 0 && !streq(text, "0"))

@@ -43,6 +43,7 @@ struct task {
         char wait[64]; /* kernel function it waits in; empty: not waiting, or not permitted to know */
         char call[32]; /* system call it is in ("read"); the same */
         struct task_call in;
+        uint64_t cpu_ticks; /* user and system so far */
         int files[TASK_FILES]; /* stat, wchan, syscall; -1: not open */
 };
 
@@ -70,6 +71,9 @@ int process_open_directory(const struct process *p, const char *name, DIR **ret)
 
 /* Whether NSpid of a status has more than one number: "NSpid:\t4711\t12". The last one is stored in *ret. */
 bool process_nested_pid(const char *status, pid_t *ret);
+
+/* What /proc counts in ticks, in microseconds. */
+uint64_t process_usec(uint64_t ticks);
 
 /* Of /proc/PID/stat. */
 struct process_stat {

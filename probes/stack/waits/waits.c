@@ -306,13 +306,12 @@ static int count_gone(pid_t pid, void *userdata) {
 }
 
 static void read_process(struct thread_waiting *t) {
-        const long ticks = MAX(sysconf(_SC_CLK_TCK), 1L);
         struct process_stat s;
 
         process_stat(t->from->process, &s);
         t->out->parent = s.parent;
         t->out->start_ticks = s.start_ticks;
-        t->out->cpu_usec = s.cpu_ticks * (USEC_PER_SEC / (uint64_t) ticks);
+        t->out->cpu_usec = process_usec(s.cpu_ticks);
         (void) process_children(t->from->process, count_gone,
                                 t); /* of a kernel without them: none is known */
 }

@@ -152,6 +152,7 @@ static int add_thread(struct capture_reader *r, const Capture__Thread *m) {
         t->state = state_letter(m->state);
         t->gil = m->gil;
         t->changed = m->changed;
+        t->cpu_usec = m->cpu_usec;
         for (size_t i = 0; i < m->n_waits && k == 0; i++)
                 k = add_wait(r, m->waits[i]);
         if (k < 0)

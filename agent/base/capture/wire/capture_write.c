@@ -245,6 +245,7 @@ static void build_thread(const struct captured_thread *t, const struct thread_de
         to->state = (uint8_t) t->state;
         to->gil = t->gil;
         to->changed = t->changed;
+        to->cpu_usec = t->state == 'R' ? t->cpu_usec : 0; /* of one that sleeps it says nothing */
         to->python = d->python;
         to->interpreter = d->interpreter;
         to->python_cut = d->python_cut;
