@@ -15,10 +15,11 @@ plan="
 -|1500|fuzz: each parser for a minute
 -|280|builds and runs on Debian 11
 10|10|what the packages hold
-50|220|unit tests: gcc
-400|400|units, corpora, programs: sanitized
-30|600|programs driven from outside
-10|120|network namespaces
+50|100|unit tests: gcc
+60|60|units and corpora: sanitized
+300|900|programs driven from outside
+20|120|network namespaces
+-|2400|programs: sanitized
 -|70|memory: valgrind
 -|90|packages build on Debian 11
 -|90|what the release holds
