@@ -198,7 +198,7 @@ class Shared(Attack):
             self.assertIn(words, os.pread(self.c.log.fileno(), 1 << 20, 0).decode())
 
     def test_the_unit_fetches_keys(self):
-        """What tpu-collector-token-keys.service runs: a whole answer replaces the file, nothing else does."""
+        """tpu-collector-token-keys.service: a whole answer replaces the file, nothing else does."""
         keys, fetched = [jwks(self.google)], self.folder / "token-keys.json"
 
         class Handler(http.server.BaseHTTPRequestHandler):

@@ -110,7 +110,8 @@ class Image(unittest.TestCase):
                                      path)
         self.assertEqual((upper / "etc/machine-id").exists(), False)
         enabled = {path.rpartition("/")[2] for path in first
-                   if path.startswith("etc/systemd/system/") and path.endswith((".service", ".socket", ".timer"))}
+                   if path.startswith("etc/systemd/system/")
+                   and path.endswith((".service", ".socket", ".timer"))}
         agents = {f"{name}.{kind}" for name in scenario.AGENTS for kind in ("service", "socket")}
         self.assertEqual(enabled, agents | {"tpu-collectord.service"})
 
