@@ -38,7 +38,7 @@ static const struct fleet_order orders[] = {
         { .name = "uncordon", .words = "HOST", .summary = "ends cordon and drain", .named = 1 },
         { .name = "observe",
           .words = "[--host NAME] REASON",
-          .summary = "the stop switch: hosts change nothing and start no run",
+          .summary = "the stop switch: hosts change nothing, no run over slices starts",
           .question = "no host changes anything, and no run starts",
           .reason = true,
           .until = true,

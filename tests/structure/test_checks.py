@@ -17,11 +17,20 @@ PAGE = SOURCE / "docs/checks.md"
 GRAVITY = ("FAIL", "WARN", "UNKNOWN", "OK")
 HEAD = """# Checks
 
-What `tpuctl check` looks at, one section a check; `tpuctl check NAME` looks at one. FAIL makes the host
-unfit: no new run starts. WARN makes it degraded. UNKNOWN could not be looked at. Each finding that is not OK
-has its reason, and a command in the line `to do:`. The tables are `agent/model/check_words.def` as a page; a
-test compares them. In a command NAME is what the finding is about: a NIC, a disk, a file. … and VALUE are
-details of the day.
+What is looked at, one section a check. `tpuctl check NAME` looks at one, but for these:
+
+| check | where it is shown |
+|---|---|
+| `api.*`, `metadata`, `metadata.token`, `uplink.*` | tpu-hostd alone makes them: `tpuctl status` |
+| `module.parameter`, `netcfg.profile`, `platform` | `tpuctl check` without a name |
+| `path.*` | `tpuctl check path` |
+| `run` | `tpuctl check preflight`, and `tpuctl runs --fleet` under WHY |
+
+FAIL makes the host unfit: no run over slices starts there. WARN makes it degraded: they start, but not with
+`enroll.slice` or `preflight.alike` WARN. A run of this host alone starts in any case. UNKNOWN could not be
+looked at. Each finding that is not OK has its reason, and a command in the line `to do:`. The tables are
+`agent/model/check_words.def` as a page; a test compares them. In a command NAME is what the finding is
+about: a NIC, a disk, a file. … and VALUE are details of the day.
 """
 MISSING = "(a sentence is missing here)"
 
