@@ -11,6 +11,7 @@
 #include "frame.h"
 #include "local.pb-c.h"
 #include "paths.h"
+#include "proc_pid.h"
 #include "utf8.h"
 
 #define SYSTEMD "org.freedesktop.systemd1"
@@ -165,17 +166,11 @@ static void ask_systemd(struct daemon_states *s) {
 
 /* --- The kernel ---------------------------------------------------------------------------------------- */
 
-/* "PID (COMM) STATE …": COMM may hold anything, also brackets. */
 static void read_process(const struct host *h, struct daemon_state *d) {
-        char path[64], text[1024];
-        const char *end;
+        struct proc_pid_stat s;
 
-        (void) snprintf(path, sizeof(path), "/proc/%u/stat", d->pid);
-        if (d->pid == 0 || host_read(h, path, text, sizeof(text), NULL) < 0)
-                return;
-        end = strrchr(text, ')');
-        if (end && end[1] == ' ')
-                d->process = end[2];
+        if (d->pid != 0 && proc_pid_stat_read(h, d->pid, &s) >= 0)
+                d->process = s.state;
 }
 
 /* --- They themselves ----------------------------------------------------------------------------------- */
