@@ -5,6 +5,7 @@
 
 #include "handover.h"
 #include "log.h"
+#include "loop_timer.h"
 #include "run_table.h"
 #include "secret.h"
 
@@ -235,12 +236,9 @@ static int look_later(struct run *run, usec_t after) {
         int k;
 
         run->free_timer = sd_event_source_disable_unref(run->free_timer);
-        k = sd_event_add_time_relative(run->owner->event, &run->free_timer, CLOCK_MONOTONIC, after,
-                                       USEC_PER_MSEC, on_look_if_free, run);
-        if (k < 0)
-                return k;
-        (void) sd_event_source_set_description(run->free_timer, "wait-until-free");
-        return 0;
+        k = loop_timer_new(run->owner->event, CLOCK_MONOTONIC, USEC_PER_MSEC, "wait-until-free",
+                           on_look_if_free, run, &run->free_timer);
+        return k < 0 ? k : loop_timer_in(run->free_timer, after);
 }
 
 int run_is_free(const struct run *run, const struct kept_run *wanted, struct problem *p) {

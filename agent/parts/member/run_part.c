@@ -9,6 +9,7 @@
 #include "check_words.h"
 #include "json_text.h"
 #include "log.h"
+#include "loop_timer.h"
 #include "member_state.h"
 #include "orders_part.h"
 #include "utf8.h"
@@ -34,9 +35,7 @@ void run_part_enter(struct run_part *p, uint64_t generation, enum part_state sta
 }
 
 void run_parts_try_again(struct member_state *m) {
-        /* Both fail for a source without a loop only. */
-        (void) sd_event_source_set_time_relative(m->runs.again, AGAIN);
-        (void) sd_event_source_set_enabled(m->runs.again, SD_EVENT_ONESHOT);
+        (void) loop_timer_in(m->runs.again, AGAIN); /* fails only when the loop ends */
 }
 
 /* --- Prepared ------------------------------------------------------------------------------------------ */

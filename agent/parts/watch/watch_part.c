@@ -10,6 +10,7 @@
 #include "check_words.h"
 #include "cpu_nodes.h"
 #include "log.h"
+#include "loop_timer.h"
 #include "metrics_part.h"
 #include "watch_json.h"
 
@@ -253,13 +254,13 @@ static int look_at_run(struct bus *b, const struct http_request *r, enum watch_k
         }
         if (seconds > 0)
                 watch_for_call(c, seconds);
-        k = sd_event_add_time_relative(b->event, &c->timer, CLOCK_BOOTTIME,
-                                       c->watching ? seconds * USEC_PER_SEC : LOOK_SPAN, 1000, on_time, c);
+        k = loop_timer_new(b->event, CLOCK_BOOTTIME, USEC_PER_MSEC, "watch-call", on_time, c, &c->timer);
+        if (k >= 0)
+                k = loop_timer_in(c->timer, c->watching ? seconds * USEC_PER_SEC : LOOK_SPAN);
         if (k < 0) {
                 late_call_free(&c->late);
                 return answer_error(ret, 500, "", "%s", strerror(-k));
         }
-        (void) sd_event_source_set_description(c->timer, "watch-call");
         return 1;
 }
 
@@ -318,8 +319,9 @@ static void begin_round(struct watch_state *s, const char *run) {
                 if (!w->watching[k])
                         log_debug("run %s is not watched: %s", run, why);
         }
-        if (sd_event_add_time_relative(s->bus->event, &w->limit, CLOCK_BOOTTIME, SECONDS_MAX * USEC_PER_SEC,
-                                       USEC_PER_SEC, on_limit, w) < 0)
+        if (loop_timer_new(s->bus->event, CLOCK_BOOTTIME, USEC_PER_SEC, "watch-limit", on_limit, w,
+                           &w->limit) < 0 ||
+            loop_timer_in(w->limit, SECONDS_MAX * USEC_PER_SEC) < 0)
                 end_round(w);
 }
 
