@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "environment_list.h"
+#include "grow.h"
 #include "json_text.h"
 #include "utf8.h"
 
@@ -51,15 +52,12 @@ static struct environment_entry *find_entry(const struct environment *e, const c
 }
 
 static int append_entry(struct environment *e, const char *assignment, const char *reason) {
-        struct environment_entry *entries = realloc(e->entries, (e->n + 1) * sizeof(*entries));
         struct environment_entry *entry;
 
-        if (!entries)
+        if (grow_by_one(&e->entries, e->n, sizeof(*e->entries)) < 0)
                 return -ENOMEM;
-        e->entries = entries;
-        entry = &entries[e->n];
+        entry = &e->entries[e->n++];
         *entry = (struct environment_entry){ .assignment = strdup(assignment), .reason = strdup(reason) };
-        e->n++;
         return entry->assignment && entry->reason ? 0 : -ENOMEM;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fingerprint.h"
 #include "fnv.h"
+#include "grow.h"
 #include "json_text.h"
 
 #define WORKERS_WHOLE 120 /* bytes of a list that is shown as it is */
@@ -22,11 +23,7 @@ static void make_digest(struct fingerprint *f) {
 
 /* Where the name is, or would be. */
 static size_t place(const struct fingerprint *f, const char *name) {
-        size_t i = 0;
-
-        while (i < f->n && strcmp(f->parts[i].name, name) < 0)
-                i++;
-        return i;
+        return SORTED_PLACE(f->n, i, strcmp(f->parts[i].name, name) < 0);
 }
 
 static void set_fact(struct fingerprint *f, const char *name, const char *text) {

@@ -62,9 +62,7 @@ struct activity_rate activity_since(const struct activity *a) {
 }
 
 static int compare_doubles(const void *a, const void *b) {
-        double x = *(const double *) a, y = *(const double *) b;
-
-        return x < y ? -1 : x > y;
+        return COMPARE(*(const double *) a, *(const double *) b);
 }
 
 /* Of what is known among one column of the rates. */

@@ -149,9 +149,7 @@ static double score_of(const json_t *host) {
 static int compare_hosts(const void *x, const void *y) {
         const json_t *a = *(json_t *const *) x, *b = *(json_t *const *) y;
 
-        if (score_of(a) != score_of(b))
-                return score_of(a) > score_of(b) ? -1 : 1;
-        return strcmp(json_text_of(a, "host"), json_text_of(b, "host"));
+        return COMPARE(score_of(b), score_of(a)) ?: strcmp(json_text_of(a, "host"), json_text_of(b, "host"));
 }
 
 static json_t *host_json(const json_t *host) {

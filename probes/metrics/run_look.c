@@ -67,7 +67,7 @@ static int take_group_threads(const char *group, uint64_t id, void *userdata) {
 static int compare_tids(const void *a, const void *b) {
         const struct run_thread *x = a, *y = b;
 
-        return x->tid < y->tid ? -1 : x->tid > y->tid;
+        return COMPARE(x->tid, y->tid);
 }
 
 static void count_standing(const struct run_thread *t, size_t *n, char comm[static RUN_THREAD_COMM]) {

@@ -120,29 +120,16 @@ void flow_link_text(const struct flows *f, const struct flow_link *l, char buf[s
 
 /* --- Order -------------------------------------------------------------------------------------------- */
 
-static int descending(uint64_t a, uint64_t b) {
-        return a > b ? -1 : a < b;
-}
-
+/* The greatest of each comes first. */
 int flow_compare(const struct flow_link *a, const struct flow_link *b) {
-        int r = descending(a->bad, b->bad);
-
-        if (r == 0)
-                r = descending(a->now.timeouts, b->now.timeouts);
-        if (r == 0)
-                r = descending(a->silent_msec, b->silent_msec);
-        if (r == 0)
-                r = descending(a->now.syn_retries, b->now.syn_retries);
-        if (r == 0)
-                r = descending(a->now.retransmits, b->now.retransmits);
-        if (r == 0)
-                r = descending(a->wrong_nic > 0, b->wrong_nic > 0);
-        if (r == 0)
-                r = descending(flow_is_judged(a), flow_is_judged(b));
-        if (r == 0)
-                r = descending(a->now.sent_bytes + a->now.received_bytes,
-                               b->now.sent_bytes + b->now.received_bytes);
-        return r != 0 ? r : a < b ? -1 : a > b;
+        return COMPARE(b->bad, a->bad) ?: COMPARE(b->now.timeouts, a->now.timeouts) ?:
+               COMPARE(b->silent_msec, a->silent_msec) ?: COMPARE(b->now.syn_retries, a->now.syn_retries) ?:
+               COMPARE(b->now.retransmits, a->now.retransmits) ?:
+               COMPARE(b->wrong_nic > 0, a->wrong_nic > 0) ?:
+               COMPARE(flow_is_judged(b), flow_is_judged(a)) ?:
+               COMPARE(b->now.sent_bytes + b->now.received_bytes,
+                       a->now.sent_bytes + a->now.received_bytes) ?:
+               COMPARE(a, b);
 }
 
 const struct flow_link *flow_next_bad(const struct flows *f, const struct flow_link *before) {

@@ -317,9 +317,7 @@ static bool fill_group(const struct host *h, const struct holder *all, size_t n,
 static int compare_starts(const void *a, const void *b) {
         const struct holder_group *x = a, *y = b;
 
-        if (x->start_ticks != y->start_ticks)
-                return x->start_ticks < y->start_ticks ? -1 : 1;
-        return x->main_pid < y->main_pid ? -1 : x->main_pid > y->main_pid;
+        return COMPARE(x->start_ticks, y->start_ticks) ?: COMPARE(x->main_pid, y->main_pid);
 }
 
 static size_t read_holders(const struct host *h, const struct device_owners *o, struct holder *all) {

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "clock.h"
+#include "grow.h"
 #include "journal.h"
 #include "log.h"
 #include "paths.h"
@@ -124,7 +125,7 @@ static bool find_step(struct run_log *l, const char *run, const char *line, size
 }
 
 void run_log_expect_of(struct run_log *l, const char *run, const char *text) {
-        struct expected *own = find_expected(l, run), *more;
+        struct expected *own = find_expected(l, run);
         char why[96] = "out of memory";
 
         assert(strlen(run) < sizeof(own->run) && strlen(text) < sizeof(own->text));
@@ -133,10 +134,8 @@ void run_log_expect_of(struct run_log *l, const char *run, const char *text) {
         if (!own) {
                 if (l->n_expected == RUN_LOG_RUNS_MAX)
                         return;
-                more = realloc(l->expected, (l->n_expected + 1) * sizeof(*more));
-                if (!more)
+                if (grow_by_one(&l->expected, l->n_expected, sizeof(*l->expected)) < 0)
                         return;
-                l->expected = more;
                 own = &l->expected[l->n_expected++];
                 *own = (struct expected){ .e = NULL };
                 (void) snprintf(own->run, sizeof(own->run), "%s", run);

@@ -182,7 +182,7 @@ static json_t *times_json(const struct io_times *times, const char *const *names
 static int slower(const void *a, const void *b) {
         const struct io_slow *x = a, *y = b;
 
-        return x->ns > y->ns ? -1 : x->ns < y->ns;
+        return COMPARE(y->ns, x->ns);
 }
 
 static json_t *slow_json(const struct io_slow *kept, const char *const *names, size_t n_names,

@@ -266,7 +266,7 @@ int process_task_cpu(const struct process *p, pid_t tid) {
 static int task_compare(const void *a, const void *b) {
         const struct task *x = a, *y = b;
 
-        return x->own < y->own ? -1 : x->own > y->own;
+        return COMPARE(x->own, y->own);
 }
 
 void task_list_clear(struct task_list *l) {

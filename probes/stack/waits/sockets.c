@@ -169,9 +169,7 @@ static int read_socket(uint32_t fd, void *userdata) {
 static int compare_inodes(const void *a, const void *b) {
         const struct process_socket *x = a, *y = b;
 
-        if (x->s.inode != y->s.inode)
-                return x->s.inode < y->s.inode ? -1 : 1;
-        return x->s.fd < y->s.fd ? -1 : x->s.fd > y->s.fd;
+        return COMPARE(x->s.inode, y->s.inode) ?: COMPARE(x->s.fd, y->s.fd);
 }
 
 int sockets_read(const struct process *p, struct sockets *ret) {
