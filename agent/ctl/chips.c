@@ -64,7 +64,8 @@ static const struct column chip_columns[] = {
         { .title = "IDLE", .cell = "{idle_seconds:long}" },
 };
 
-int screen_chips(json_t *answer, usec_t now, FILE *out) {
+/* GET /v1/chips, or with "devices" those of tpu-launchd. */
+static int screen_chips(json_t *answer, usec_t now, FILE *out) {
         const json_t *devices = json_object_get(answer, "devices"),
                      *chips = json_object_get(answer, "chips");
         int r = 0;

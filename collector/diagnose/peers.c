@@ -18,7 +18,8 @@ void peers_clear(struct peers *p) {
         *p = PEERS_NULL;
 }
 
-bool address_is_loopback(const char *text) {
+/* Whether a text "10.0.0.1:80" is on this machine alone. */
+static bool address_is_loopback(const char *text) {
         return startswith(text, "127.") || startswith(text, "[::1]");
 }
 

@@ -23,7 +23,8 @@ static bool share_counts(const union flow_counts *c) {
         return c->retransmits >= FLOW_BAD_RETRANSMITS && share_again(c) >= FLOW_BAD_SHARE;
 }
 
-bool flow_has_reason(const struct flows *f, const struct flow_link *l) {
+/* Whether what happened between the last two dumps is reason enough. */
+static bool flow_has_reason(const struct flows *f, const struct flow_link *l) {
         return f->span > 0 && (timeouts_count(f, &l->now) || share_counts(&l->now) || l->silent > 0 ||
                                l->now.syn_retries >= FLOW_BAD_SYN_RETRIES);
 }

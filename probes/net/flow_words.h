@@ -22,8 +22,6 @@
 
 /* Of a run, or to a worker: what is judged. Others' links are shown only. */
 bool flow_is_judged(const struct flow_link *l);
-/* Whether what happened between the last two dumps is reason enough. */
-bool flow_has_reason(const struct flows *f, const struct flow_link *l);
 /* In flows_end(). */
 void flow_judge(const struct flows *f, struct flow_link *l);
 

@@ -19,7 +19,8 @@ static bool holds_only(const char *word, size_t len, const char *marks) {
         return true;
 }
 
-int path_peer_parse(const char *word, size_t len, struct path_peer *ret, char why[static 96]) {
+/* One word of len bytes. -EINVAL with one line in why. */
+static int path_peer_parse(const char *word, size_t len, struct path_peer *ret, char why[static 96]) {
         const char *equals = memchr(word, '=', len);
         size_t nic = equals ? (size_t) (equals - word) : 0;
         const char *name = equals ? equals + 1 : word;

@@ -168,7 +168,12 @@ static int search_chunk(const char *buf, size_t n, uint64_t address, uint64_t *v
         return 0;
 }
 
-int version_search(struct memory *m, uint64_t address, uint64_t size, uint64_t *ret, uint64_t *ret_at) {
+/*
+ * Searches size bytes at address. -ENOENT: no such text; -ENOTUNIQ: texts of two different versions; else as
+ * memory_read(). *ret_at: where the text is.
+ */
+static int version_search(struct memory *m, uint64_t address, uint64_t size, uint64_t *ret,
+                          uint64_t *ret_at) {
         char buf[CHUNK];
         uint64_t version = 0, at = 0;
 

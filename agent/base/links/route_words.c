@@ -49,7 +49,8 @@ const char *route_table_word(uint32_t table, char buf[static ROUTE_WORD_MAX]) {
         return buf;
 }
 
-const char *route_protocol_word(uint8_t protocol, char buf[static ROUTE_WORD_MAX]) {
+/* "dhcp", "boot", "tpu-netcfg"; the number for what no name is known. */
+static const char *route_protocol_word(uint8_t protocol, char buf[static ROUTE_WORD_MAX]) {
         (void) snprintf(buf, ROUTE_WORD_MAX, "%u", protocol);
         for (size_t i = 0; i < ELEMENTSOF(protocols); i++)
                 if (protocols[i].number == protocol)

@@ -26,7 +26,7 @@ static const struct {
 };
 _Static_assert(ELEMENTSOF(actions) == _ACTION_MAX, "every action has a name");
 
-const char *action_name(enum action a) {
+static const char *action_name(enum action a) {
         return a < _ACTION_MAX ? actions[a].name : "?";
 }
 

@@ -22,7 +22,8 @@ size_t speaker_place(const struct run_said *r, const struct first_word_source *w
         return SORTED_PLACE(r->n, i, compare_speaker(r->speakers[i], who) < 0);
 }
 
-const struct speaker *speaker_find(const struct run_said *r, const struct first_word_source *who) {
+/* The host's; NULL: none. */
+static const struct speaker *speaker_find(const struct run_said *r, const struct first_word_source *who) {
         size_t at = speaker_place(r, who);
 
         return at < r->n && speaker_is(r->speakers[at], who) ? r->speakers[at] : NULL;

@@ -195,17 +195,3 @@ int sockets_read(const struct process *p, struct sockets *ret) {
         ret->n = kept;
         return r == 1 || r == -E2BIG ? 0 : r;
 }
-
-const struct process_socket *sockets_find(const struct sockets *l, uint64_t inode) {
-        size_t low = 0, high = l->n;
-
-        while (low < high) {
-                size_t middle = low + (high - low) / 2;
-
-                if (l->items[middle].s.inode < inode)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low < l->n && l->items[low].s.inode == inode ? &l->items[low] : NULL;
-}
