@@ -2,6 +2,7 @@
 #include "texts.h"
 
 #include <assert.h>
+#include <stdarg.h>
 #include <strings.h>
 
 char **strings_free(char **l) {
@@ -20,6 +21,29 @@ char **strings_copy(const char *const *from, size_t n) {
                         return strings_free(l);
         }
         return l;
+}
+
+void text_append(char *buf, size_t size, const char *between, const char *fmt, ...) {
+        size_t n = strlen(buf);
+        va_list ap;
+
+        assert(n < size);
+        if (n > 0) {
+                (void) snprintf(buf + n, size - n, "%s", between);
+                n += strlen(buf + n);
+        }
+        va_start(ap, fmt);
+        (void) vsnprintf(buf + n, size - n, fmt, ap);
+        va_end(ap);
+}
+
+int text_fail(char *why, size_t size, int error, const char *fmt, ...) {
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void) vsnprintf(why, size, fmt, ap);
+        va_end(ap);
+        return error;
 }
 
 void placeholder_fill(char *text, size_t size, const char *word, const char *value) {

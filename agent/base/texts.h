@@ -12,6 +12,12 @@ char **strings_copy(const char *const *from, size_t n);
 char **strings_free(char **l);
 DEFINE_CLEANUP(char **, strings_free)
 
+/* Behind what stands in buf, with between in front of it where something does ("; "): what does not fit is
+ * cut. */
+_printf_(4, 5) void text_append(char *buf, size_t size, const char *between, const char *fmt, ...);
+/* For what fails with a reason: writes it, cut where it does not fit, and returns error. */
+_printf_(4, 5) int text_fail(char *why, size_t size, int error, const char *fmt, ...);
+
 /* Puts value for each word in text ("tpuctl logs NAME"), a buffer of size bytes; what does not fit is
  * cut. */
 void placeholder_fill(char *text, size_t size, const char *word, const char *value);

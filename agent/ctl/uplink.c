@@ -5,6 +5,7 @@
 #include "config.h"
 #include "json_text.h"
 #include "show.h"
+#include "texts.h"
 #include "verb_words.h"
 
 #define POLL (200 * USEC_PER_MSEC)
@@ -13,14 +14,12 @@
 static json_t *dropped_words(json_t *reasons) {
         char text[256] = "";
         const char *why;
-        size_t len = 0;
         json_t *n;
 
         json_object_foreach(reasons, why, n)
-                if (json_integer_value(n) > 0 && len < sizeof(text))
-                        len += (size_t) snprintf(text + len, sizeof(text) - len,
-                                                 "%s%" JSON_INTEGER_FORMAT " %s", len > 0 ? ", " : "",
-                                                 json_integer_value(n), why);
+                if (json_integer_value(n) > 0)
+                        text_append(text, sizeof(text), ", ", "%" JSON_INTEGER_FORMAT " %s",
+                                    json_integer_value(n), why);
         return json_string(text);
 }
 

@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "backoff.h"
+#include "texts.h"
 #include "utf8.h"
 
 #define HOLD_LEAST (1 * USEC_PER_SEC)
@@ -105,10 +106,8 @@ usec_t sync_course_patience(const struct sync_course *c, usec_t full) {
 }
 
 static void note_reason(struct sync_course *c, const char *why) {
-        size_t n = strlen(c->why);
-
-        (void) snprintf(c->why + n, sizeof(c->why) - n, "%s%s: %.*s", n > 0 ? "; " : "", sync_course_url(c),
-                        c->n > 1 ? 100 : 200, why[0] ? why : "no answer");
+        text_append(c->why, sizeof(c->why), "; ", "%s: %.*s", sync_course_url(c), c->n > 1 ? 100 : 200,
+                    why[0] ? why : "no answer");
         (void) utf8_scrub(c->why, strlen(c->why)); /* it may hold what came, cut anywhere */
 }
 

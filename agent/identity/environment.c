@@ -6,6 +6,7 @@
 #include "config.h"
 #include "init_args.h"
 #include "ray_start.h"
+#include "texts.h"
 #include "topology.h"
 #include "world.h"
 
@@ -174,7 +175,6 @@ static int work_out_bounds(struct draft *d) {
         const char *topology = identity_get(d->identity, IDENTITY_TOPOLOGY);
         char box[SHAPE_TEXT_MAX], hosts[SHAPE_TEXT_MAX], reason[96], ports[8 * 8] = "";
         struct shape whole;
-        size_t n = 0;
 
         if (identity_get_u32(d->identity, IDENTITY_CHIPS, &d->chips) < 0)
                 return refuse_missing(d, IDENTITY_CHIPS);
@@ -190,9 +190,8 @@ static int work_out_bounds(struct draft *d) {
                 set_text(d, PROCESS_BOX, NULL, "%s", box);
                 set_text(d, PROCESS_HOSTS, NULL, "%s", hosts);
         }
-        for (uint32_t c = 0; c < d->chips && n < sizeof(ports); c++) /* as tpu-env of Cloud TPU has it */
-                n += (size_t) snprintf(ports + n, sizeof(ports) - n, "%s%u", c > 0 ? "," : "",
-                                       PORT_TPU_METRICS + c);
+        for (uint32_t c = 0; c < d->chips; c++) /* as tpu-env of Cloud TPU has it */
+                text_append(ports, sizeof(ports), ",", "%u", PORT_TPU_METRICS + c);
         set_text(d, METRICS_PORTS, NULL, "%s", ports);
         set_field(d, WRAP, IDENTITY_TOPOLOGY_WRAP);
         set_field(d, RESILIENCY, IDENTITY_ICI_RESILIENCY);

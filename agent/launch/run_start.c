@@ -8,6 +8,7 @@
 #include "loop_timer.h"
 #include "run_table.h"
 #include "secret.h"
+#include "texts.h"
 
 void run_undo(struct runs *r, struct run *run) {
         int k = 0;
@@ -177,12 +178,11 @@ static void write_end(struct runs *r, struct kept_run *kept) {
 void run_finish(struct run *run, const char *words) {
         struct runs *r = run->owner;
         struct kept_run *kept = run->kept;
-        size_t n = strlen(kept->end.why);
 
         assert(kept->state != LAUNCH_EXITED); /* an end is reported once */
         kept->state = LAUNCH_EXITED;
         if (words[0])
-                (void) snprintf(kept->end.why + n, sizeof(kept->end.why) - n, "; %s", words);
+                text_append(kept->end.why, sizeof(kept->end.why), "", "; %s", words);
         drop_environment(kept);
         if (words[0])
                 write_end(r, kept);
@@ -332,11 +332,10 @@ bool run_retry_restart(struct run *run) {
 void run_wait_for_restart(struct run *run, const struct restart_decision *d) {
         struct kept_run *kept = run->kept;
         usec_t now = host_now(run->owner->host), due = kept->end.boot + d->pause;
-        size_t n = strlen(kept->end.why);
 
         kept->state = LAUNCH_WAITING;
         run->restart = d->next;
-        (void) snprintf(kept->end.why + n, sizeof(kept->end.why) - n, "; %s", d->words);
+        text_append(kept->end.why, sizeof(kept->end.why), "", "; %s", d->words);
         log_notice("run %s: %s", kept->name, d->words);
         run_sweep(run);
         run_await_free_after(run, due > now && due - now <= d->pause ? due - now : 0);

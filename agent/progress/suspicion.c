@@ -2,7 +2,8 @@
 #include "suspicion.h"
 
 #include <assert.h>
-#include <stdarg.h>
+
+#include "texts.h"
 
 /* --- What a run takes of its host --------------------------------------------------------------------- */
 
@@ -366,14 +367,7 @@ static bool may_go_on(const struct run_watch *w, const struct suspicion *s, usec
                s->now.cores >= (s->usual.cores >= 0 ? s->usual.cores / 2 : WORKING_CORES);
 }
 
-static _printf_(2, 3) void add_reason(char why[static SUSPICION_WHY_MAX], const char *fmt, ...) {
-        size_t n = strlen(why);
-        va_list ap;
-
-        va_start(ap, fmt);
-        (void) vsnprintf(why + n, SUSPICION_WHY_MAX - n, fmt, ap);
-        va_end(ap);
-}
+#define add_reason(why, ...) text_append(why, SUSPICION_WHY_MAX, "", __VA_ARGS__)
 
 static double seconds(usec_t t) {
         return (double) t / USEC_PER_SEC;

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <sys/socket.h>
 
+#include "texts.h"
 #include "utf8.h"
 
 #define SHORT_MAX       300 /* of a text within a clause */
@@ -52,23 +53,19 @@ void wait_socket_words(const struct stack_table *t, const struct captured_socket
 }
 
 void wait_queue_words(const struct captured_socket *s, char buf[static WAIT_WORDS_MAX]) {
-        size_t n = 0;
-
         buf[0] = '\0';
         if (s->state == STATE_LISTEN)
                 return;
         if (s->unread > 0)
-                n += (size_t) snprintf(buf + n, WAIT_WORDS_MAX - n, "%" PRIu32 " bytes unread", s->unread);
+                text_append(buf, WAIT_WORDS_MAX, ", ", "%" PRIu32 " bytes unread", s->unread);
         if (s->unsent > 0)
-                n += (size_t) snprintf(buf + n, WAIT_WORDS_MAX - n, "%s%" PRIu32 " bytes unsent",
-                                       n > 0 ? ", " : "", s->unsent);
+                text_append(buf, WAIT_WORDS_MAX, ", ", "%" PRIu32 " bytes unsent", s->unsent);
         if (s->unacknowledged > 0)
-                n += (size_t) snprintf(buf + n, WAIT_WORDS_MAX - n,
-                                       "%s%" PRIu32 " segments not acknowledged", n > 0 ? ", " : "",
-                                       s->unacknowledged);
+                text_append(buf, WAIT_WORDS_MAX, ", ", "%" PRIu32 " segments not acknowledged",
+                            s->unacknowledged);
         if (s->retransmits > 0)
-                (void) snprintf(buf + n, WAIT_WORDS_MAX - n, " (retransmitted %u times in a row)",
-                                (unsigned) s->retransmits);
+                text_append(buf, WAIT_WORDS_MAX, "", " (retransmitted %u times in a row)",
+                            (unsigned) s->retransmits);
 }
 
 static void words_of_socket(const struct host_capture *c, const struct stack_table *t,

@@ -6,6 +6,7 @@
 
 #include "grow.h"
 #include "io.h"
+#include "texts.h"
 #include "tls_files.h"
 
 struct entry {
@@ -241,7 +242,7 @@ int name_list_new_among(char *words,
                 return -E2BIG;
         for (char *w = strtok_r(words, " ", &rest); w; w = strtok_r(NULL, " ", &rest)) {
                 if (*w == '/') {
-                        (void) snprintf(files + strlen(files), sizeof(files) - strlen(files), "%s ", w);
+                        text_append(files, sizeof(files), "", "%s ", w);
                         continue;
                 }
                 r = take(userdata, w, why);

@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "io.h"
+#include "texts.h"
 #include "tls_files.h"
 
 #define KEY_BITS_LEAST 2048
@@ -176,15 +177,7 @@ struct token_keys *token_keys_free(struct token_keys *k) {
 
 /* --- A token ------------------------------------------------------------------------------------------- */
 
-__attribute__((format(printf, 2, 3))) static int refuse_token(char why[static INSTANCE_TOKEN_WHY_MAX],
-                                                              const char *fmt, ...) {
-        va_list ap;
-
-        va_start(ap, fmt);
-        (void) vsnprintf(why, INSTANCE_TOKEN_WHY_MAX, fmt, ap);
-        va_end(ap);
-        return -EACCES;
-}
+#define refuse_token(why, ...) text_fail(why, INSTANCE_TOKEN_WHY_MAX, -EACCES, __VA_ARGS__)
 
 static int check_signature(const struct token_keys *k, const char *text, const struct instance_token *t,
                            char why[static INSTANCE_TOKEN_WHY_MAX]) {

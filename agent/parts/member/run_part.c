@@ -12,6 +12,7 @@
 #include "loop_timer.h"
 #include "member_state.h"
 #include "orders_part.h"
+#include "texts.h"
 #include "utf8.h"
 
 #define AGAIN (1 * USEC_PER_SEC)
@@ -61,13 +62,12 @@ static void refuse_part(struct run_part *p, const char *detail, bool final) {
 /* What this host's checks of its place among the others warn of, with what the preflight does. */
 static void add_warnings(const struct bus *b, char *text, size_t size) {
         for (size_t i = 0; i < b->checks.n; i++) {
-                size_t n = strlen(text);
                 struct finding f;
 
                 kept_finding_unpack(b->checks.entries[i].latest, &f);
                 if ((startswith(f.check, "enroll.") || streq(f.check, "preflight.alike") ||
                      startswith(f.check, "clock.")) && f.verdict == VERDICT_WARN)
-                        (void) snprintf(text + n, size - n, "%s%.250s", n > 0 ? "; " : "", f.reason);
+                        text_append(text, size, "; ", "%.250s", f.reason);
         }
 }
 

@@ -2,9 +2,9 @@
 #include "watch_json.h"
 
 #include <math.h>
-#include <stdarg.h>
 
 #include "json_text.h"
+#include "texts.h"
 #include "utf8.h"
 
 #define NSEC 1e9
@@ -250,16 +250,7 @@ static int place_name(const char *stack, char *buf, size_t size) {
         return 0;
 }
 
-_printf_(2, 3) static void say(char buf[static WATCH_SENTENCE_MAX], const char *format, ...) {
-        size_t n = strlen(buf);
-        va_list ap;
-
-        if (n > 0 && n + 3 < WATCH_SENTENCE_MAX)
-                n += (size_t) snprintf(buf + n, WATCH_SENTENCE_MAX - n, "; ");
-        va_start(ap, format);
-        (void) vsnprintf(buf + n, WATCH_SENTENCE_MAX - n, format, ap);
-        va_end(ap);
-}
+#define say(buf, ...) text_append(buf, WATCH_SENTENCE_MAX, "; ", __VA_ARGS__)
 
 static void say_standing(size_t n, const char *comm, const char *what, double seconds,
                          char buf[static WATCH_SENTENCE_MAX]) {

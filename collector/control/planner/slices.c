@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "state.h"
+#include "texts.h"
 
 /* Nobody was heard from it for so long: it and its worker ids are forgotten. */
 #define SLICE_FORGET ((usec_t) 7 * 24 * 3600 * USEC_PER_SEC)
@@ -298,7 +299,7 @@ bool slice_missing_text(const struct slice *s, char ret[static TEXT_MAX]) {
                         time_text(first->since, when),
                         first->why && first->why[0] ? first->why : "never heard");
         if (more > 0)
-                (void) snprintf(ret + strlen(ret), TEXT_MAX - strlen(ret), ", and %u more", more);
+                text_append(ret, TEXT_MAX, "", ", and %u more", more);
         return true;
 }
 

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "processes.h"
+#include "texts.h"
 
 #define SETS_MAX 16u
 #define MAPPINGS_MAX 4u /* of one set */
@@ -174,7 +175,6 @@ static int attach(int program) {
 /* Whether its watch programs could be attached, is known before anybody asks: one of them is tried. */
 static void try_watch(struct set *t) {
         struct bpf_report *r = &t->report;
-        size_t len = strlen(r->reason);
         int fd = 0;
 
         for (size_t i = 0; i < r->n_things && fd == 0; i++)
@@ -185,8 +185,8 @@ static void try_watch(struct set *t) {
         if (fd >= 0)
                 return;
         r->verdict = VERDICT_UNKNOWN;
-        (void) snprintf(r->reason + len, sizeof(r->reason) - len, "%s%s", len > 0 ? "; " : "",
-                        fd == -EPERM ? BPF_WATCH_REFUSED : "its programs cannot be attached");
+        text_append(r->reason, sizeof(r->reason), "; ", "%s",
+                    fd == -EPERM ? BPF_WATCH_REFUSED : "its programs cannot be attached");
 }
 
 /* 1: a set was taken, 0: that was all, -EAGAIN: nothing is there now. */
