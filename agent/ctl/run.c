@@ -15,6 +15,7 @@
 #include "run_fleet.h"
 #include "run_spec.h"
 #include "table.h"
+#include "texts.h"
 #include "verb_words.h"
 
 #define FILE_MAX (256 * 1024)
@@ -259,9 +260,8 @@ static int read_spec_file(Run__Spec *s, const char *path, char why[static RUN_WH
 
         if (n >= 0 && n <= FILE_MAX)
                 return run_spec_parse_file(s, path, text, (size_t) n, why);
-        (void) snprintf(why, RUN_WHY_MAX, "%.200s: %s", path,
-                        n < 0 ? strerror((int) -n) : "longer than 256 KiB");
-        return -EINVAL;
+        return text_fail(why, RUN_WHY_MAX, -EINVAL, "%.200s: %s", path,
+                         n < 0 ? strerror((int) -n) : "longer than 256 KiB");
 }
 
 /* The options of the keys, behind those that the verb has besides. */

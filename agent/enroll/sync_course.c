@@ -40,8 +40,7 @@ int sync_course_init(struct sync_course *c, const char *list, usec_t lease,
         c->answered = c->n;
         if (c->n > 0)
                 return 0;
-        (void) snprintf(why, COURSE_WHY_MAX, "no URL of a tpu-collectord is given");
-        return -EINVAL;
+        return text_fail(why, COURSE_WHY_MAX, -EINVAL, "no URL of a tpu-collectord is given");
 }
 
 const char *sync_course_url(const struct sync_course *c) {

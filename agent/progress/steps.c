@@ -6,6 +6,8 @@
 #include <math.h>
 #include <regex.h>
 
+#include "texts.h"
+
 /* --- MaxText's lines ----------------------------------------------------------------------------------- */
 
 /* What is left of the line. */
@@ -405,10 +407,8 @@ int step_expression_new(const char *text, char *why, size_t why_size, struct ste
         const char *no = strlen(text) > STEP_EXPRESSION_MAX ? "it is longer than 255 bytes" : refused(text);
         int r;
 
-        if (no) {
-                (void) snprintf(why, why_size, "%s", no);
-                return -EINVAL;
-        }
+        if (no)
+                return text_fail(why, why_size, -EINVAL, "%s", no);
         e = calloc(1, sizeof(*e));
         if (!e)
                 return -ENOMEM;

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "grow.h"
 #include "peers.h"
+#include "texts.h"
 
 static int refuse_word(char why[static 96], int error, const char *what, const char *word, size_t len) {
         (void) snprintf(why, 96, "%s: '%.*s'", what, (int) MIN(len, (size_t) 50), word);
@@ -43,10 +44,8 @@ int path_peers_add_one(struct path_peers *p, const struct path_peer *one, char w
                         return 0;
         if (p->n == PATH_PEERS_MAX)
                 return refuse_word(why, -E2BIG, "too many peers at", one->name, strlen(one->name));
-        if (grow_by_one(&p->items, p->n, sizeof(*p->items)) < 0) {
-                (void) snprintf(why, 96, "out of memory");
-                return -ENOMEM;
-        }
+        if (grow_by_one(&p->items, p->n, sizeof(*p->items)) < 0)
+                return text_fail(why, 96, -ENOMEM, "out of memory");
         p->items[p->n++] = *one;
         return 0;
 }

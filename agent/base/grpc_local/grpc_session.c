@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "grow.h"
+#include "texts.h"
 
 /* --- Messages ----------------------------------------------------------------------------------------- */
 
@@ -272,20 +273,16 @@ static int judge_answer(const struct call *c, struct grpc_frame *f, char why[sta
                 (void) snprintf(why, WHY_MAX, "%s", c->why);
                 return c->error;
         }
-        if (!c->head.has_status) {
-                (void) snprintf(why, WHY_MAX, "HTTP status %d, and none of gRPC", c->http);
-                return -EBADMSG;
-        }
+        if (!c->head.has_status)
+                return text_fail(why, WHY_MAX, -EBADMSG, "HTTP status %d, and none of gRPC", c->http);
         if (c->head.status != GRPC_OK) {
                 (void) snprintf(why, WHY_MAX, "%s: %.100s", grpc_status_name(c->head.status),
                                 c->head.message);
                 return c->head.status == GRPC_UNIMPLEMENTED ? -ENOTSUP : -EREMOTEIO;
         }
         if (!c->head.is_grpc || grpc_frame_next(c->in, c->in_len, max, f) <= 0 ||
-            c->in_len != GRPC_FRAME_HEAD + f->len || f->packed) {
-                (void) snprintf(why, WHY_MAX, "an OK without one whole message");
-                return -EBADMSG;
-        }
+            c->in_len != GRPC_FRAME_HEAD + f->len || f->packed)
+                return text_fail(why, WHY_MAX, -EBADMSG, "an OK without one whole message");
         return 0;
 }
 

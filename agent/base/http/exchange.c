@@ -5,6 +5,7 @@
 
 #include "http_loop.h"
 #include "lookup.h"
+#include "texts.h"
 
 #define ADDRESS_AGE (1800 * USEC_PER_SEC) /* a name is looked up again after that, in the background */
 #define ADDRESS_DOUBT (10 * USEC_PER_SEC) /* and after a failure */
@@ -345,8 +346,7 @@ void exchange_renew(struct exchange *x) {
 /* --- Life ---------------------------------------------------------------------------------------------- */
 
 static int refuse_url(char why[static 256], const char *url, const char *what) {
-        (void) snprintf(why, 256, "'%.160s' %s", url, what);
-        return -EINVAL;
+        return text_fail(why, 256, -EINVAL, "'%.160s' %s", url, what);
 }
 
 static int check_url(const char *url, char why[static 256]) {

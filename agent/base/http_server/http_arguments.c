@@ -20,8 +20,7 @@ __attribute__((format(printf, 3, 4))) static int argument_wrong(struct arguments
         (void) vsnprintf(what, sizeof(what), fmt, ap);
         va_end(ap);
         utf8_copy(shown, sizeof(shown), key);
-        (void) snprintf(a->why, sizeof(a->why), "%s=%s", shown, what);
-        return -EINVAL;
+        return text_fail(a->why, sizeof(a->why), -EINVAL, "%s=%s", shown, what);
 }
 
 static int argument_unknown(struct arguments *a, const char *key) {

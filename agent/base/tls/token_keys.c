@@ -38,8 +38,7 @@ static void clear_keys(struct token_keys *k) {
 }
 
 static int refuse_keys(char why[static NAME_LIST_WHY_MAX], const char *what) {
-        (void) snprintf(why, NAME_LIST_WHY_MAX, "%s", what);
-        return -EBADMSG;
+        return text_fail(why, NAME_LIST_WHY_MAX, -EBADMSG, "%s", what);
 }
 
 /* Takes the key over. Others than RSA's are passed over: they sign no RS256. */

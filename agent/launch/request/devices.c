@@ -194,8 +194,7 @@ static int parse_adopt(const char *value, void *dest, char why[static 96]) {
         else if (config_parse_bool(value, &yes, why) == 0)
                 *ret = yes ? ADOPT_YES : ADOPT_NO;
         else {
-                (void) snprintf(why, 96, "it is yes, observe or no");
-                return -EINVAL;
+                return text_fail(why, 96, -EINVAL, "it is yes, observe or no");
         }
         return 0;
 }
