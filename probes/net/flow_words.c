@@ -2,7 +2,8 @@
 #include "flow_words.h"
 
 #include <arpa/inet.h>
-#include <stdarg.h>
+
+#include "texts.h"
 
 /* --- Judging ------------------------------------------------------------------------------------------ */
 
@@ -42,20 +43,10 @@ void flow_judge(const struct flows *f, struct flow_link *l) {
 
 struct text {
         char *buf;
-        size_t len;
         bool more;
 };
 
-_printf_(2, 3)
-static void append_text(struct text *t, const char *format, ...) {
-        va_list ap;
-        int n;
-
-        va_start(ap, format);
-        n = vsnprintf(t->buf + t->len, FLOW_TEXT_MAX - t->len, format, ap);
-        va_end(ap);
-        t->len = MIN(t->len + (size_t) MAX(n, 0), (size_t) FLOW_TEXT_MAX - 1);
-}
+#define append_text(t, ...) text_append((t)->buf, FLOW_TEXT_MAX, "", __VA_ARGS__)
 
 /* What is said one after the other. */
 static const char *comma(struct text *t) {
@@ -114,8 +105,9 @@ void flow_link_text(const struct flows *f, const struct flow_link *l, char buf[s
         struct text t = { .buf = buf };
         char peer[FLOW_NAME_MAX];
 
+        buf[0] = '\0';
         append_text(&t, "NIC %s to %s: ", f->nics[l->nic].index ? f->nics[l->nic].name : "?",
-            flow_peer_text(l, peer));
+                    flow_peer_text(l, peer));
         say_reasons(f, l, &t);
 }
 
@@ -174,15 +166,15 @@ struct over_all {
         const struct flow_link *worst;
 };
 
-static bool is_of_run(const struct flow_link *l, uint8_t run) {
-        return flow_is_judged(l) && l->connections > 0 && (run == FLOW_NOBODY || l->run == run);
+static bool is_of_a_run(const struct flow_link *l) {
+        return flow_is_judged(l) && l->connections > 0;
 }
 
-static void survey_links(const struct flows *f, uint8_t run, struct over_all *o) {
+static void survey_links(const struct flows *f, struct over_all *o) {
         for (size_t i = 0; i < f->n_links; i++) {
                 const struct flow_link *l = &f->links[i];
 
-                if (!is_of_run(l, run))
+                if (!is_of_a_run(l))
                         continue;
                 o->links++;
                 o->bad += l->bad;
@@ -195,7 +187,7 @@ static void survey_links(const struct flows *f, uint8_t run, struct over_all *o)
         for (size_t i = 0; o->worst && i < f->n_links; i++) {
                 const struct flow_link *l = &f->links[i];
 
-                if (!is_of_run(l, run) || l->nic != o->worst->nic)
+                if (!is_of_a_run(l) || l->nic != o->worst->nic)
                         continue;
                 o->of_worst_nic++;
                 o->bad_of_worst_nic += l->bad;
@@ -216,12 +208,12 @@ static void say_nic(const struct flows *f, const struct over_all *o, struct text
         append_text(t, ": rather this NIC or its port than the peers");
 }
 
-void flow_summary(const struct flows *f, uint8_t run, char buf[static FLOW_TEXT_MAX]) {
+void flow_summary(const struct flows *f, char buf[static FLOW_TEXT_MAX]) {
         struct text t = { .buf = buf };
         struct over_all o = { 0 };
 
         buf[0] = '\0';
-        survey_links(f, run, &o);
+        survey_links(f, &o);
         if (f->at == 0 || f->span == 0)
                 append_text(&t, "no interval between two looks yet");
         else if (o.links == 0)
@@ -233,10 +225,8 @@ void flow_summary(const struct flows *f, uint8_t run, char buf[static FLOW_TEXT_
                     o.links, plural(o.links), o.connections, o.again, o.segments, seconds_of(f));
         else if (o.bad_of_worst_nic == o.of_worst_nic && o.of_worst_nic > 1)
                 say_nic(f, &o, &t);
-        else {
+        else
                 flow_link_text(f, o.worst, buf);
-                t.len = strlen(buf);
-        }
         if (o.bad > 1 && o.bad_of_worst_nic != o.of_worst_nic)
                 append_text(&t, "; %zu of %zu paths are bad", o.bad, o.links);
 }

@@ -8,7 +8,6 @@
 #include "utf8.h"
 
 #define NSEC 1e9
-#define USEC 1e6
 
 static const char *const operations[] = { "read", "write", "flush", "other" };
 _Static_assert(ELEMENTSOF(operations) == IO_OPERATIONS, "a name an operation");
@@ -17,8 +16,8 @@ _Static_assert(ELEMENTSOF(calls) == IO_CALLS, "a name a call");
 
 /* --- Two looks ----------------------------------------------------------------------------------------- */
 
-static json_t *seconds_json(int64_t from, int64_t to, double unit) {
-        return from < 0 || to < from ? json_null() : json_real((double) (to - from) / unit);
+static json_t *seconds_json(int64_t from, int64_t to) {
+        return from < 0 || to < from ? json_null() : json_real((double) (to - from) / USEC_PER_SEC);
 }
 
 static json_t *count_json(int64_t from, int64_t to) {
@@ -27,17 +26,17 @@ static json_t *count_json(int64_t from, int64_t to) {
 
 static json_t *pressure_json(const struct run_look *from, const struct run_look *to,
                              enum pressure_resource r) {
-        return json_pack("{s:o, s:o}", "some", seconds_json(from->some[r], to->some[r], USEC), "full",
-                         seconds_json(from->full[r], to->full[r], USEC));
+        return json_pack("{s:o, s:o}", "some", seconds_json(from->some[r], to->some[r]), "full",
+                         seconds_json(from->full[r], to->full[r]));
 }
 
 json_t *watch_json_cpu(const struct run_look *from, const struct run_look *to) {
         int64_t waited = run_look_waited(from, to);
 
         return json_pack("{s:o, s:o, s:o, s:o, s:I, s:b, s:o}", "user",
-                         seconds_json(from->cpu.user_usec, to->cpu.user_usec, USEC), "system",
-                         seconds_json(from->cpu.system_usec, to->cpu.system_usec, USEC), "throttled",
-                         seconds_json(from->cpu.throttled_usec, to->cpu.throttled_usec, USEC), "waited",
+                         seconds_json(from->cpu.user_usec, to->cpu.user_usec), "system",
+                         seconds_json(from->cpu.system_usec, to->cpu.system_usec), "throttled",
+                         seconds_json(from->cpu.throttled_usec, to->cpu.throttled_usec), "waited",
                          waited < 0 ? json_null() : json_real((double) waited / NSEC), "threads",
                          (json_int_t) to->n_threads, "more_threads", to->more_threads, "pressure",
                          pressure_json(from, to, PRESSURE_CPU));
