@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "grow.h"
 #include "http_loop.h"
 #include "lookup.h"
 #include "texts.h"
@@ -56,15 +57,8 @@ static size_t on_body(char *data, size_t size, size_t n, void *userdata) {
         x->received += len;
         if (x->options.keep > 0)
                 kept = MIN(len, x->options.keep - x->len);
-        if (kept > x->size - x->len) {
-                size_t wanted = MAX(x->size * 2, x->len + kept);
-                char *grown = realloc(x->answer, wanted);
-
-                if (!grown)
-                        return 0;
-                x->answer = grown;
-                x->size = wanted;
-        }
+        if (grow(&x->answer, &x->size, x->len + kept, 1) < 0)
+                return 0;
         if (kept > 0)
                 memcpy(x->answer + x->len, data, kept);
         x->len += kept;

@@ -239,7 +239,7 @@ json_t *slot_place(struct slot *s); /* borrowed; NULL: out of memory */
 
 struct slice *slice_find(const struct gang *g, const char *name);
 int slice_make(struct gang *g, const char *name, struct slice **ret, char why[static GANG_WHY_MAX]);
-int slice_slot(struct gang *g, struct slice *s, unsigned worker, struct slot **ret);
+int slice_slot(struct slice *s, unsigned worker, struct slot **ret);
 /* Below n_slots; one of whom nobody was heard is never altered. */
 static inline struct slot *slot_at(const struct slice *s, size_t worker) {
         static const struct slot nobody;
