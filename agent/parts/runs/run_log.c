@@ -2,7 +2,6 @@
 #include "run_log.h"
 
 #include <assert.h>
-#include <time.h>
 
 #include "clock.h"
 #include "grow.h"
@@ -92,10 +91,7 @@ static int entry_at(const struct run_log *l, usec_t *ret) {
 }
 
 static uint64_t cpu_now(void) {
-        struct timespec t = { .tv_sec = 0 };
-
-        (void) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); /* exists since 2.6.12 */
-        return (uint64_t) t.tv_sec * 1000 + (uint64_t) t.tv_nsec / 1000000;
+        return clock_ns(CLOCK_THREAD_CPUTIME_ID) / 1000000;
 }
 
 static struct expected *find_expected(const struct run_log *l, const char *run) {

@@ -3,11 +3,11 @@
 
 #include <assert.h>
 #include <linux/types.h>
-#include <time.h>
 
 #include "bpf_part.h"
 #include "calls.h"
 #include "check_words.h"
+#include "clock.h"
 #include "cpu_nodes.h"
 #include "log.h"
 #include "loop_timer.h"
@@ -48,14 +48,6 @@ static int refuse_watch(int error, const char *text, char why[static WHY_MAX]) {
         return error;
 }
 
-/* The clock of bpf_ktime_get_ns(). */
-static uint64_t monotonic(void) {
-        struct timespec t;
-
-        (void) clock_gettime(CLOCK_MONOTONIC, &t); /* always there */
-        return (uint64_t) t.tv_sec * 1000000000u + (uint64_t) t.tv_nsec;
-}
-
 /* Both are the programs' memory: figures from nothing, and which control group they are about. */
 static int order_watch(const struct bus *b, struct bpf_sets *s, enum watch_kind kind, uint64_t group) {
         size_t figures_size = kind == WATCH_SCHED ? sizeof(struct sched_figures) : sizeof(struct io_figures),
@@ -70,11 +62,12 @@ static int order_watch(const struct bus *b, struct bpf_sets *s, enum watch_kind 
                 struct sched_orders *o = orders;
 
                 cpu_nodes(b->host, o->node, SCHED_CPUS);
-                o->since = monotonic();
+                o->since = clock_ns(CLOCK_MONOTONIC); /* as bpf_ktime_get_ns() */
                 o->group = group;
         } else
-                *(struct io_orders *) orders =
-                        (struct io_orders){ .group = group, .since = monotonic(), .slow = SLOW_CALL };
+                *(struct io_orders *) orders = (struct io_orders){ .group = group,
+                                                                   .since = clock_ns(CLOCK_MONOTONIC),
+                                                                   .slow = SLOW_CALL };
         return 0;
 }
 
