@@ -25,14 +25,6 @@ const char *wait_kind_name(uint8_t kind) {
         return kind_names[kind < _WAIT_KIND_MAX ? kind : WAIT_UNKNOWN];
 }
 
-const struct captured_socket *wait_socket(const struct host_capture *c, const struct captured_process *p,
-                                          uint64_t inode) {
-        for (uint32_t i = 0; i < p->n_sockets && inode != 0; i++)
-                if (c->sockets[p->first_socket + i].inode == inode)
-                        return &c->sockets[p->first_socket + i];
-        return NULL;
-}
-
 /* --- Sockets ------------------------------------------------------------------------------------------ */
 
 void wait_socket_words(const struct stack_table *t, const struct captured_socket *s,
@@ -71,7 +63,7 @@ void wait_queue_words(const struct captured_socket *s, char buf[static WAIT_WORD
 static void words_of_socket(const struct host_capture *c, const struct stack_table *t,
                             const struct captured_process *p, const struct captured_wait *w,
                             char buf[static WAIT_WORDS_MAX]) {
-        const struct captured_socket *s = wait_socket(c, p, w->number);
+        const struct captured_socket *s = captured_socket_of(c, p, w->number);
         char ends[WAIT_WORDS_MAX], queue[WAIT_WORDS_MAX] = "";
 
         if (s)
@@ -93,20 +85,12 @@ static void words_of_socket(const struct host_capture *c, const struct stack_tab
 
 /* --- Who holds it ------------------------------------------------------------------------------------- */
 
-static const struct captured_thread *thread_of(const struct host_capture *c,
-                                               const struct captured_process *p, uint32_t tid) {
-        for (uint32_t i = 0; i < p->n_threads && tid != 0; i++)
-                if (c->threads[p->first_thread + i].tid == tid)
-                        return &c->threads[p->first_thread + i];
-        return NULL;
-}
-
 /* " that thread 214 'writer' holds", " that process 12 holds"; "" where nobody is known. */
 static void words_of_holder(const struct host_capture *c, const struct stack_table *t,
                             const struct captured_process *p, const struct captured_wait *w,
                             char buf[static SHORT_MAX]) {
-        const struct captured_thread *th =
-                w->holder_pid == p->pid || w->holder_pid == 0 ? thread_of(c, p, w->holder_tid) : NULL;
+        bool own = w->holder_pid == p->pid || w->holder_pid == 0;
+        const struct captured_thread *th = own ? captured_thread_of(c, p, w->holder_tid) : NULL;
 
         if (th)
                 (void) snprintf(buf, SHORT_MAX, " that thread %" PRIu32 " '%.100s' holds", w->holder_tid,
