@@ -61,6 +61,29 @@ void placeholder_fill(char *text, size_t size, const char *word, const char *val
         }
 }
 
+static bool is_digit(char c) {
+        return c >= '0' && c <= '9';
+}
+
+int range_next(const char **list, uint64_t *ret_first, uint64_t *ret_last) {
+        uint64_t first, last;
+        char *end;
+
+        if (**list == '\0' || **list == '\n')
+                return 0;
+        if (!is_digit(**list))
+                return -EBADMSG;
+        first = last = strtoull(*list, &end, 10);
+        if (*end == '-' && is_digit(end[1]))
+                last = strtoull(end + 1, &end, 10);
+        if (last < first || !strchr(",\n", *end)) /* or the end */
+                return -EBADMSG;
+        *list = end + (*end == ',');
+        *ret_first = first;
+        *ret_last = last;
+        return 1;
+}
+
 static bool has_word(const char *name, size_t len, const char *word) {
         size_t n = strlen(word);
 
