@@ -43,11 +43,9 @@ static int parse_command_line(int argc, char *argv[], struct command_line *c, st
         o->defs = NULL;
         if (r < 0)
                 return r;
-        if (r < argc) {
-                fprintf(stderr, "tpu-collectord: unexpected word '%s'\nTry 'tpu-collectord --help'.\n",
-                        argv[r]);
-                return -EINVAL;
-        }
+        if (r < argc)
+                return options_fail("tpu-collectord", -EINVAL,
+                                    "unexpected word '%s'\nTry 'tpu-collectord --help'.", argv[r]);
         return 0;
 }
 

@@ -94,10 +94,9 @@ int chips_print(const struct options *o, bool json) {
         int hostd, r;
 
         r = host_open(o->root, &h);
-        if (r < 0) {
-                fprintf(stderr, "tpuctl chips: %s: %s\n", o->root ? o->root : "/", strerror(-r));
-                return EXIT_NO_ANSWER;
-        }
+        if (r < 0)
+                return options_fail("tpuctl chips", EXIT_NO_ANSWER, "%s: %s", o->root ? o->root : "/",
+                                    strerror(-r));
         ask_owners(&h, &owners);
         hostd = hostd_call(o->root, NULL, "/v1/chips", HOSTD_TIMEOUT, &answer, &problem);
         w.list = json_array();

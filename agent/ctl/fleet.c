@@ -279,9 +279,9 @@ static int report_misuse(const char *word) {
                 known_names_add(&k, lists[i].word);
         for (size_t i = 0; fleet_order_name(i); i++)
                 known_names_add(&k, fleet_order_name(i));
-        fprintf(stderr, "tpuctl fleet: there is no 'fleet %s'%s\nTry 'tpuctl fleet --help'.\n", word,
-                known_names_text(&k, buf));
-        return EXIT_USAGE;
+        return options_fail("tpuctl fleet", EXIT_USAGE,
+                            "there is no 'fleet %s'%s\nTry 'tpuctl fleet --help'.", word,
+                            known_names_text(&k, buf));
 }
 
 /* The word behind "fleet", wherever it stands among the options: it becomes the first. */

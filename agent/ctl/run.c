@@ -23,8 +23,7 @@
 #define RUN_TIMEOUT (60 * USEC_PER_SEC) /* starting a unit waits for its exec */
 
 static int refuse_options(const char *text) {
-        fprintf(stderr, "tpuctl run: %s\n", text);
-        return -EINVAL;
+        return options_fail("tpuctl run", -EINVAL, "%s", text);
 }
 
 /* --- Secrets ----------------------------------------------------------------------------------------- */
@@ -40,8 +39,7 @@ struct run_secrets {
 };
 
 static int refuse_secret(const char *what, const char *why) {
-        fprintf(stderr, "tpuctl run: --secret %.200s: %s\n", what, why);
-        return -EINVAL;
+        return options_fail("tpuctl run", -EINVAL, "--secret %.200s: %s", what, why);
 }
 
 static int read_secret(const char *path, char **ret) {

@@ -191,10 +191,9 @@ int verb_uplink(const struct ctl *c, int argc, char *argv[]) {
         r = words_parse(c, &o, argc, argv, 0, 1, &w);
         if (r < 0)
                 return options_exit(r);
-        if (w.n > 0 && (!wait || config_parse_usec(w.items[0], &span, why) < 0)) {
-                fprintf(stderr, "tpuctl: '%s' is no span of --drain (30s, 2min)\n", w.items[0]);
-                return EXIT_USAGE;
-        }
+        if (w.n > 0 && (!wait || config_parse_usec(w.items[0], &span, why) < 0))
+                return options_fail("tpuctl", EXIT_USAGE, "'%s' is no span of --drain (30s, 2min)",
+                                    w.items[0]);
         if (wait)
                 return drain(o.root, span);
         if (hostd_call(o.root, NULL, "/v1/status", HOSTD_TIMEOUT, &status, &problem) < 0)
