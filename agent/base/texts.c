@@ -61,10 +61,6 @@ void placeholder_fill(char *text, size_t size, const char *word, const char *val
         }
 }
 
-static bool is_digit(char c) {
-        return c >= '0' && c <= '9';
-}
-
 int range_next(const char **list, uint64_t *ret_first, uint64_t *ret_last) {
         uint64_t first, last;
         char *end;

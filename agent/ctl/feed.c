@@ -254,11 +254,11 @@ int verb_events(const struct ctl *c, int argc, char *argv[]) {
                             "[--follow] [--json]",
                 .defs = defs,
                 .n_defs = ELEMENTSOF(defs),
-                .summary = "Shows the newest " COLLECTOR_TEXT(
+                .summary = "Shows the newest " AS_TEXT(
                         EVENTS_SHOWN) " events that the collector has, or all since a time, newest last.",
         };
         struct feed f = { .program = o.program, .list = "events", .first_key = "from", .next = -1,
-                          .path = "/api/v1/events?limit=" COLLECTOR_TEXT(EVENTS_SHOWN) };
+                          .path = "/api/v1/events?limit=" AS_TEXT(EVENTS_SHOWN) };
         char from[CLOCK_TEXT_MAX];
         struct words w;
         int r;

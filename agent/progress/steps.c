@@ -24,10 +24,6 @@ static bool take_literal(struct text *t, const char *literal) {
         return true;
 }
 
-static bool is_digit(char c) {
-        return c >= '0' && c <= '9';
-}
-
 /* A number must end where a field ends: "12abc" is none. */
 static bool at_field_end(const struct text *t) {
         return t->p == t->end || *t->p == ',' || *t->p == ' ' || *t->p == '\t' || *t->p == '\r' ||

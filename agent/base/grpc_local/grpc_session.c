@@ -62,13 +62,6 @@ int grpc_frame_next(const uint8_t *data, size_t len, size_t max, struct grpc_fra
 
 /* --- Headers ---------------------------------------------------------------------------------------- */
 
-static int hex(char c) {
-        if (c >= '0' && c <= '9')
-                return c - '0';
-        c = (char) (c | 0x20);
-        return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Percent-decodes; what a terminal might obey, and all beyond ASCII, becomes '?'. */
 static void decode(const char *value, size_t len, char text[static GRPC_WHY_MAX]) {
         size_t n = 0;
@@ -76,8 +69,9 @@ static void decode(const char *value, size_t len, char text[static GRPC_WHY_MAX]
         for (size_t i = 0; i < len && n + 1 < GRPC_WHY_MAX; i++) {
                 char c = value[i];
 
-                if (c == '%' && len - i > 2 && hex(value[i + 1]) >= 0 && hex(value[i + 2]) >= 0) {
-                        c = (char) (hex(value[i + 1]) << 4 | hex(value[i + 2]));
+                if (c == '%' && len - i > 2 && hex_digit(value[i + 1]) >= 0 &&
+                    hex_digit(value[i + 2]) >= 0) {
+                        c = (char) (hex_digit(value[i + 1]) << 4 | hex_digit(value[i + 2]));
                         i += 2;
                 }
                 text[n++] = c >= ' ' && c <= '~' ? c : '?';

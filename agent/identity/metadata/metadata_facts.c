@@ -45,13 +45,6 @@ const char *metadata_mac_text(const uint8_t mac[static 6], char buf[static METAD
         return buf;
 }
 
-static int hex_digit(char c) {
-        if (c >= '0' && c <= '9')
-                return c - '0';
-        c |= 0x20;
-        return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static int parse_mac(const char *text, uint8_t ret[static 6]) {
         uint8_t mac[6];
 

@@ -13,8 +13,6 @@
 #include "texts.h"
 #include "uplink.h"
 
-#define TEXT_OF(x) #x
-#define TEXT(x) TEXT_OF(x)
 #define INTERVAL_MIN (100 * USEC_PER_MSEC)
 #define INTERVAL_MAX (3600 * USEC_PER_SEC)
 #define BYTES_MIN (UINT64_C(1) << 20)
@@ -185,7 +183,7 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
                 CONFIG_ITEM("Hostd", "LaunchdSocket", config_parse_path, s->launchd_socket, ""),
                 CONFIG_ITEM("Hostd", "NetcfgSocket", config_parse_path, s->netcfg_socket, ""),
                 CONFIG_ITEM("Hostd", "Journal", config_parse_path, s->journal, ""),
-                CONFIG_ITEM("Api", "Listen", parse_listen, s->api.listen, "[::]:" TEXT(PORT_HOSTD_API)),
+                CONFIG_ITEM("Api", "Listen", parse_listen, s->api.listen, "[::]:" AS_TEXT(PORT_HOSTD_API)),
                 CONFIG_ITEM("Api", "MetricsListen", parse_metrics_listen, s->api.metrics_listen, ""),
                 CONFIG_ITEM("Api", "Certificate", parse_tls_file, s->api.certificate, ""),
                 CONFIG_ITEM("Api", "Key", parse_tls_file, s->api.key, ""),

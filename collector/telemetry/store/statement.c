@@ -6,9 +6,6 @@
 #include "log.h"
 #include "texts.h"
 
-#define WORD(x)   #x
-#define NUMBER(x) WORD(x)
-
 static const char schema[] =
 #include "schema.def"
         ;
