@@ -5,8 +5,6 @@
 #include "paths.h"
 #include "settings.h"
 
-#define TEXT(x) #x
-#define PORT(x) TEXT(x)
 #define BYTES_MIN (UINT64_C(16) << 20)
 #define HEADER_LETTERS /* RFC 9110, token */ \
         "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -18,10 +16,10 @@ struct command_line {
 
 static int parse_command_line(int argc, char *argv[], struct command_line *c, struct options *o) {
         const struct option_def defs[] = {
-                { "listen-otlp", "ADDR:PORT", "where agents send to (default 127.0.0.1:" PORT(PORT_OTLP) ")",
-                  &c->otlp, NULL },
+                { "listen-otlp", "ADDR:PORT",
+                  "where agents send to (default 127.0.0.1:" AS_TEXT(PORT_OTLP) ")", &c->otlp, NULL },
                 { "listen-api", "ADDR:PORT",
-                  "where people ask (default 127.0.0.1:" PORT(PORT_COLLECTOR_API) ")", &c->api, NULL },
+                  "where people ask (default 127.0.0.1:" AS_TEXT(PORT_COLLECTOR_API) ")", &c->api, NULL },
                 { "database", "FILE", "default " PATH_COLLECTOR_STATE "/collector.db", &c->database, NULL },
                 { "page", "DIR", "the page's files (default " PATH_COLLECTOR_PAGE ")", &c->page, NULL },
                 { "diagnose", "EPISODE", "print the diagnosis of an episode in the database as JSON, end",
@@ -45,11 +43,9 @@ static int parse_command_line(int argc, char *argv[], struct command_line *c, st
         o->defs = NULL;
         if (r < 0)
                 return r;
-        if (r < argc) {
-                fprintf(stderr, "tpu-collectord: unexpected word '%s'\nTry 'tpu-collectord --help'.\n",
-                        argv[r]);
-                return -EINVAL;
-        }
+        if (r < argc)
+                return options_fail("tpu-collectord", -EINVAL,
+                                    "unexpected word '%s'\nTry 'tpu-collectord --help'.", argv[r]);
         return 0;
 }
 
@@ -216,9 +212,9 @@ static int load_settings(const struct command_line *c, const struct options *o,
         static const char *const stores[] = { "sqlite", "etcd", NULL };
         const struct config_item items[] = {
                 CONFIG_ITEM("Collector", "ListenOtlp", config_parse_string63, s->otlp,
-                            "127.0.0.1:" PORT(PORT_OTLP)),
+                            "127.0.0.1:" AS_TEXT(PORT_OTLP)),
                 CONFIG_ITEM("Collector", "ListenApi", config_parse_string63, s->api,
-                            "127.0.0.1:" PORT(PORT_COLLECTOR_API)),
+                            "127.0.0.1:" AS_TEXT(PORT_COLLECTOR_API)),
                 CONFIG_ITEM("Collector", "Database", config_parse_string255, s->database,
                             PATH_COLLECTOR_STATE "/collector.db"),
                 CONFIG_ITEM("Collector", "Page", config_parse_string255, s->page, PATH_COLLECTOR_PAGE),

@@ -13,6 +13,7 @@
 #include "handover.h"
 #include "local.pb-c.h"
 #include "log.h"
+#include "loop_timer.h"
 #include "observe_file.h"
 #include "paths.h"
 #include "runtime.h"
@@ -184,8 +185,7 @@ static void mend_watch(struct daemon *d) {
 
 static void look_again_in(struct daemon *d, usec_t wait) {
         if (sd_event_source_set_time_accuracy(d->reread, wait < USEC_PER_SEC ? EXACT : USEC_PER_SEC) < 0 ||
-            sd_event_source_set_time_relative(d->reread, wait) < 0 ||
-            sd_event_source_set_enabled(d->reread, SD_EVENT_ONESHOT) < 0)
+            loop_timer_in(d->reread, wait) < 0)
                 (void) sd_event_exit(d->event, -EIO); /* without the timer drift would go unseen */
 }
 
@@ -349,11 +349,12 @@ static int set_up_loop(struct daemon *d) {
         if (r >= 0) /* before the first pass: what changes from here on is noticed */
                 r = net_watch_new(d->event, &d->n->host, &d->n->intent, on_change, d, &d->watch);
         if (r >= 0)
-                r = sd_event_add_time_relative(d->event, &d->reread, CLOCK_BOOTTIME, REREAD_INTERVAL,
-                                               USEC_PER_SEC, on_reread, d);
+                r = loop_timer_new(d->event, CLOCK_BOOTTIME, USEC_PER_SEC, "read again", on_reread, d,
+                                   &d->reread);
+        if (r >= 0)
+                r = loop_timer_in(d->reread, REREAD_INTERVAL);
         if (r < 0)
                 return log_error_errno(r, "the event loop cannot be set up: %m");
-        (void) sd_event_source_set_description(d->reread, "read again");
         if (net_watch_deaf(d->watch)[0])
                 log_warning("%s: everything is read again every 30 s instead", net_watch_deaf(d->watch));
         return 0;

@@ -7,6 +7,7 @@
 #include "log.h"
 #include "network.h"
 #include "paths.h"
+#include "texts.h"
 
 #define WHY_MAX 160
 
@@ -52,11 +53,10 @@ static int note_move(const struct intent *i, struct intent_network *offer, usec_
         if (offer->moved[0] > 0 && now - offer->moved[0] < MOVES_WINDOW) {
                 char mac[LINK_MAC_TEXT];
 
-                (void) snprintf(why, WHY_MAX,
-                                "NIC %s: %u instead of %u: changed %zu times within an hour already",
-                                link_format_mac(offer->mac, mac), offer->mtu, known->mtu,
-                                ELEMENTSOF(offer->moved));
-                return -EBUSY;
+                return text_fail(why, WHY_MAX, -EBUSY,
+                                 "NIC %s: %u instead of %u: changed %zu times within an hour already",
+                                 link_format_mac(offer->mac, mac), offer->mtu, known->mtu,
+                                 ELEMENTSOF(offer->moved));
         }
         memmove(offer->moved, offer->moved + 1, last * sizeof(offer->moved[0]));
         offer->moved[last] = now;

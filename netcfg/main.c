@@ -55,28 +55,21 @@ static int parse_arguments(struct arguments *a, int argc, char *argv[]) {
         a->options.defs = NULL;
         if (r < 0)
                 return r;
-        if (r < argc) {
-                fprintf(stderr, "tpu-netcfg: no argument is taken, not '%s' either\n", argv[r]);
-                return -EINVAL;
-        }
+        if (r < argc)
+                return options_fail("tpu-netcfg", -EINVAL, "no argument is taken, not '%s' either", argv[r]);
         if (a->netns && !(a->dry_run || a->once || a->restore || a->parameters || config_only(a)))
                 a->once = true;
         if (a->dry_run + a->once + a->restore + a->parameters + config_only(a) > 1 ||
-            ((a->json || a->netns) && !(a->dry_run || a->once || a->restore))) {
-                fputs("tpu-netcfg: one of --dry-run, --once, --restore, --parameters, --check-config and "
-                      "--show-config; --json and --netns go with the first three\n",
-                      stderr);
-                return -EINVAL;
-        }
+            ((a->json || a->netns) && !(a->dry_run || a->once || a->restore)))
+                return options_fail("tpu-netcfg", -EINVAL,
+                                    "one of --dry-run, --once, --restore, --parameters, --check-config and "
+                                    "--show-config; --json and --netns go with the first three");
         if (a->options.root && !streq(a->options.root, "/") &&
-            (a->netns || !(a->dry_run || config_only(a)))) {
-                fprintf(stderr,
-                        "tpu-netcfg: --root %s is a recorded machine: only --dry-run looks at one, and it "
-                        "has "
-                        "no network namespaces\n",
-                        a->options.root);
-                return -EINVAL;
-        }
+            (a->netns || !(a->dry_run || config_only(a))))
+                return options_fail("tpu-netcfg", -EINVAL,
+                                    "--root %s is a recorded machine: only --dry-run looks at one, and it "
+                                    "has no network namespaces",
+                                    a->options.root);
         return 0;
 }
 

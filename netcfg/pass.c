@@ -4,6 +4,7 @@
 #include "check_words.h"
 #include "contests.h"
 #include "gateway.h"
+#include "grow.h"
 #include "kernel.h"
 #include "log.h"
 #include "paths.h"
@@ -35,11 +36,8 @@ static const struct trouble *find_trouble(const struct trouble_list *l, const st
 }
 
 static int add_trouble(struct trouble_list *l, const struct trouble *t) {
-        struct trouble *grown = reallocarray(l->items, l->n + 1, sizeof(*l->items));
-
-        if (!grown)
+        if (grow_by_one(&l->items, l->n, sizeof(*l->items)) < 0)
                 return -ENOMEM;
-        l->items = grown;
         l->items[l->n++] = *t;
         return 0;
 }

@@ -6,6 +6,7 @@
 
 #include "ethtool.h"
 #include "netlink.h"
+#include "texts.h"
 #include "watch.h"
 
 #define DRAIN_MAX 1024 /* messages one turn of the loop takes; the rest waits for the next */
@@ -176,10 +177,7 @@ static void sysctls_clear(struct net_watch *w) {
 }
 
 static void note_deaf(struct net_watch *w, const char *what, int error) {
-        size_t n = strlen(w->deaf);
-
-        (void) snprintf(w->deaf + n, sizeof(w->deaf) - n, "%s%s: %s", n > 0 ? "; " : "", what,
-                        strerror(-error));
+        text_append(w->deaf, sizeof(w->deaf), "; ", "%s: %s", what, strerror(-error));
 }
 
 void net_watch_mend(struct net_watch *w) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The words of the kernel's command line that matter to a TPU host, and those that TPU7x wants. */
+#include "texts.h"
 #include "words.h"
 #include "tpu_sysfs.h"
 
@@ -48,17 +49,14 @@ static void judge_cmdline(const struct host *h, char *text, struct sink *s) {
         bool seen[ELEMENTSOF(wanted_7x)] = { false };
 
         for (char *w = strtok_r(text, " \t\n", &save); w; w = strtok_r(NULL, " \t\n", &save)) {
-                size_t used = strlen(known);
-
                 for (size_t i = 0; i < ELEMENTSOF(wanted_7x); i++)
                         seen[i] |= streq(w, wanted_7x[i]);
                 if (is_telling(w))
-                        (void) snprintf(known + used, sizeof(known) - used, "%s%s", used > 0 ? " " : "", w);
+                        text_append(known, sizeof(known), " ", "%s", w);
         }
         for (size_t i = 0; i < ELEMENTSOF(wanted_7x); i++)
                 if (!seen[i])
-                        (void) snprintf(missing + strlen(missing), sizeof(missing) - strlen(missing), " %s",
-                                        wanted_7x[i]);
+                        text_append(missing, sizeof(missing), "", " %s", wanted_7x[i]);
         probe_tell(s,
                    !is_7x(h)  ? WORDS_CMDLINE :
                    missing[0] ? WORDS_CMDLINE_7X_LACKS :

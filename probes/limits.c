@@ -2,40 +2,28 @@
 /* What the kernel leaves to the processes of a run: open files, tasks, ports, CPUs, TCP as a whole. */
 #include "device_owners.h"
 #include "paths.h"
+#include "texts.h"
 #include "words.h"
 
 #define PORT_RANGE "/proc/sys/net/ipv4/ip_local_port_range"
 #define PORTS_KEPT "/proc/sys/net/ipv4/ip_local_reserved_ports"
 #define PORTS_TEXT_MAX 4096
 
-/* The next range of "8080,9148-9150". False: there is none. */
-static bool next_range(const char **list, unsigned long *ret_first, unsigned long *ret_last) {
-        char *end;
-
-        *ret_first = *ret_last = strtoul(*list, &end, 10);
-        if (end == *list)
-                return false;
-        if (*end == '-')
-                *ret_last = strtoul(end + 1, &end, 10);
-        *list = *end == ',' ? end + 1 : end;
-        return true;
-}
-
 static bool is_in_ranges(const char *list, unsigned port) {
-        unsigned long first, last;
+        uint64_t first, last;
 
-        while (next_range(&list, &first, &last))
+        while (range_next(&list, &first, &last) > 0)
                 if (port >= first && port <= last)
                         return true;
         return false;
 }
 
 static unsigned count_ranges(const char *list) {
-        unsigned long first, last;
+        uint64_t first, last;
         unsigned n = 0;
 
-        while (next_range(&list, &first, &last))
-                n += last >= first ? (unsigned) (last - first + 1) : 0;
+        while (range_next(&list, &first, &last) > 0)
+                n += (unsigned) (last - first + 1);
         return n;
 }
 

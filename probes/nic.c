@@ -277,7 +277,7 @@ int probe_nic(const struct host *h, const struct probe_context *c, struct sink *
         look_at_gateways(h, c, t, s);
         (void) snprintf(n_links, sizeof(n_links), "%zu", t->n);
         if (found == 0)
-                probe_tell(s, WORDS_NIC_NONE, NULL, n_links, "no data-centre NIC");
+                probe_tell(s, WORDS_NO_DATA_NIC, NULL, n_links, "no data-centre NIC");
         else
                 nic_check_count(h, found, c, s);
         return c->intent ? look_at_settings(h, c->intent, &f, s) : 0;

@@ -5,6 +5,7 @@
 
 #include "host.h"
 #include "host_stat.h"
+#include "texts.h"
 #include "words.h"
 
 /*
@@ -132,7 +133,7 @@ static bool leads_from_tpus(const char *assignment) {
 /* "https_proxy", "HTTP_PROXY", "all_proxy"; not no_proxy, which takes hosts out. */
 static void look_at(const char *assignment, void *userdata) {
         struct seen *v = userdata;
-        size_t n = strcspn(assignment, "="), used = strlen(v->names);
+        size_t n = strcspn(assignment, "=");
         const char *value = assignment + n + (assignment[n] == '=');
 
         if (leads_from_tpus(assignment))
@@ -142,8 +143,7 @@ static void look_at(const char *assignment, void *userdata) {
             (n == 8 && strncasecmp(assignment, "no", 2) == 0) || !value[0] || streq(value, "\"\""))
                 return;
         v->any = true;
-        (void) snprintf(v->names + used, sizeof(v->names) - used, "%s%.*s", used > 0 ? ", " : "", (int) n,
-                        assignment);
+        text_append(v->names, sizeof(v->names), ", ", "%.*s", (int) n, assignment);
 }
 
 /* pam_env(8): KEY=VALUE lines, "export " before them allowed, '#' comments. */

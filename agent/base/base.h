@@ -30,6 +30,9 @@ typedef uint64_t usec_t;
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 /* Below 0, 0, above 0: as qsort() asks. By several keys: COMPARE(a->x, b->x) ?: COMPARE(a->y, b->y). */
 #define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
+/* The value of a macro as a text: AS_TEXT(PORT_OTLP) is "4318". */
+#define AS_TEXT_(x) #x
+#define AS_TEXT(x) AS_TEXT_(x)
 #define _printf_(fmt, first) __attribute__((format(printf, fmt, first)))
 #define _cleanup_(f) __attribute__((cleanup(f)))
 
@@ -73,6 +76,18 @@ static inline bool endswith(const char *s, const char *suffix) {
         size_t n = strlen(s), m = strlen(suffix);
 
         return n >= m && strcmp(s + n - m, suffix) == 0;
+}
+
+static inline bool is_digit(char c) {
+        return c >= '0' && c <= '9';
+}
+
+/* The value of a hexadecimal digit in either case; -1: it is none. */
+static inline int hex_digit(char c) {
+        if (is_digit(c))
+                return c - '0';
+        c = (char) (c | 0x20);
+        return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 static inline void freep(void *p) {

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
-#include <time.h>
 
 #include "clock.h"
 
-static usec_t read_clock(clockid_t id) {
+uint64_t clock_ns(clockid_t id) {
         struct timespec ts;
         int r = clock_gettime(id, &ts);
 
-        assert(r == 0); /* both clocks exist on every kernel that we run on */
-        return (usec_t) ts.tv_sec * USEC_PER_SEC + (usec_t) ts.tv_nsec / NSEC_PER_USEC;
+        assert(r == 0);
+        return (uint64_t) ts.tv_sec * USEC_PER_SEC * NSEC_PER_USEC + (uint64_t) ts.tv_nsec;
 }
 
 static usec_t system_boot(void *userdata) {
         (void) userdata;
-        return read_clock(CLOCK_BOOTTIME);
+        return clock_ns(CLOCK_BOOTTIME) / NSEC_PER_USEC;
 }
 
 static usec_t system_real(void *userdata) {
         (void) userdata;
-        return read_clock(CLOCK_REALTIME);
+        return clock_ns(CLOCK_REALTIME) / NSEC_PER_USEC;
 }
 
 const struct clock clock_system = { .boot = system_boot, .real = system_real };

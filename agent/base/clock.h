@@ -4,6 +4,8 @@
  * Clocks as a value that is passed in: logic takes an instant as an argument and never reads a clock;
  * programs take theirs from clock_system; tests set a struct clock_fixed.
  */
+#include <time.h>
+
 #include "base.h"
 
 struct clock {
@@ -11,6 +13,10 @@ struct clock {
         usec_t (*real)(void *userdata); /* CLOCK_REALTIME: since 1970, may jump */
         void *userdata;
 };
+
+/* Nanoseconds of a clock that every kernel has (clock_gettime(2)), for who measures, or compares with what
+ * others read from it. */
+uint64_t clock_ns(clockid_t id);
 
 /* The machine's own clocks. */
 extern const struct clock clock_system;

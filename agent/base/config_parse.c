@@ -1,17 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-
 #include "config.h"
+#include "texts.h"
 
-__attribute__((format(printf, 3, 4))) static int refuse_value(int error, char why[static 96],
-                                                              const char *fmt, ...) {
-        va_list ap;
-
-        va_start(ap, fmt);
-        (void) vsnprintf(why, 96, fmt, ap);
-        va_end(ap);
-        return error;
-}
+#define refuse_value(error, why, ...) text_fail(why, 96, error, __VA_ARGS__)
 
 static int copy_string(const char *value, char *dest, size_t size, char why[static 96]) {
         if (strlen(value) >= size)
@@ -225,7 +216,7 @@ static int set_within(const struct config_item *item, const char *value, char wh
 }
 
 static int set_word(const struct config_item *item, const char *value, char why[static 96]) {
-        size_t k = 0, len;
+        size_t k = 0;
 
         while (item->words[k] && !streq(value, item->words[k]))
                 k++;
@@ -236,9 +227,9 @@ static int set_word(const struct config_item *item, const char *value, char why[
                         *(unsigned *) item->dest = (unsigned) k;
                 return 0;
         }
-        len = (size_t) snprintf(why, 96, "none of");
-        for (k = 0; item->words[k] && len < 96; k++)
-                len += (size_t) snprintf(why + len, 96 - len, " %s", item->words[k]);
+        (void) snprintf(why, 96, "none of");
+        for (k = 0; item->words[k]; k++)
+                text_append(why, 96, " ", "%s", item->words[k]);
         return -EINVAL;
 }
 

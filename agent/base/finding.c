@@ -3,6 +3,7 @@
 #include <stdarg.h>
 
 #include "finding.h"
+#include "grow.h"
 #include "utf8.h"
 
 /* Name, exit code and gravity of each verdict: a thing known to be broken is graver than a thing not
@@ -79,15 +80,8 @@ void finding_format(char *field, size_t size, const char *fmt, ...) {
 int finding_list_add(struct finding_list *l, const struct finding *f) {
         if (l->n == FINDING_LIST_MAX)
                 return -E2BIG;
-        if (l->n == l->size) {
-                size_t size = MAX(l->size * 2, (size_t) 16);
-                struct finding *items = reallocarray(l->items, size, sizeof(*items));
-
-                if (!items)
-                        return -ENOMEM;
-                l->items = items;
-                l->size = size;
-        }
+        if (grow(&l->items, &l->size, l->n + 1, sizeof(*l->items)) < 0)
+                return -ENOMEM;
         l->items[l->n++] = *f;
         return 0;
 }

@@ -22,6 +22,16 @@ static inline int grow(void *array, size_t *size, size_t n, size_t item) {
         return 0;
 }
 
+/* Room for one more item behind the n of *array, which keeps no size of its own: for short ones. */
+static inline int grow_by_one(void *array, size_t n, size_t item) {
+        void **a = array, *p = reallocarray(*a, n + 1, item);
+
+        if (!p)
+                return -ENOMEM;
+        *a = p;
+        return 0;
+}
+
 /* Room for one more item at this place of the *n. -E2BIG, -ENOMEM. */
 static inline int grow_at(void *array, size_t *size, size_t *n, size_t at, size_t item) {
         void **a = array;

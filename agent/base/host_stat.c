@@ -8,6 +8,8 @@
 #include <sys/sysmacros.h>
 #include <sys/timex.h>
 
+#include "texts.h"
+
 #define TABLE_MAX (16 * 1024)
 
 /* The rest of the line of table that begins with path, into line. -ENODATA: there is none. */
@@ -240,14 +242,10 @@ int elf_check_library(const struct host *h, const char *path, char why[static EL
                 return fd;
         }
         n = read(fd, &header, sizeof(header));
-        if (n != (ssize_t) sizeof(header) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) {
-                (void) snprintf(why, ELF_WHY_MAX, "not an ELF file");
-                return -ENOEXEC;
-        }
+        if (n != (ssize_t) sizeof(header) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+                return text_fail(why, ELF_WHY_MAX, -ENOEXEC, "not an ELF file");
         if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64 ||
-            header.e_type != ET_DYN) {
-                (void) snprintf(why, ELF_WHY_MAX, "not a 64-bit x86-64 shared library");
-                return -ENOEXEC;
-        }
+            header.e_type != ET_DYN)
+                return text_fail(why, ELF_WHY_MAX, -ENOEXEC, "not a 64-bit x86-64 shared library");
         return 0;
 }

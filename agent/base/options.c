@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "options.h"
+
+#include <stdarg.h>
+
 #include "known_names.h"
 
 static void print_row(const char *name, const char *argument, const char *help) {
@@ -21,8 +24,7 @@ static void print_help(const struct options *o) {
 }
 
 static int usage_error(const struct options *o, const char *what, const char *word) {
-        fprintf(stderr, "%s: %s '%s'\nTry '%s --help'.\n", o->program, what, word, o->program);
-        return -EINVAL;
+        return options_fail(o->program, -EINVAL, "%s '%s'\nTry '%s --help'.", what, word, o->program);
 }
 
 static int unknown_option(const struct options *o, const char *word) {
@@ -38,9 +40,8 @@ static int unknown_option(const struct options *o, const char *word) {
         }
         for (size_t i = 0; i < ELEMENTSOF(shared); i++)
                 known_names_add(&k, shared[i]);
-        fprintf(stderr, "%s: unknown option '%s'%s\nTry '%s --help'.\n", o->program, word,
-                known_names_meant(&k, buf), o->program);
-        return -EINVAL;
+        return options_fail(o->program, -EINVAL, "unknown option '%s'%s\nTry '%s --help'.", word,
+                            known_names_meant(&k, buf), o->program);
 }
 
 /* Whether word is "--NAME" or "--NAME=VALUE"; *ret_value points behind '=' or is NULL. */
@@ -121,6 +122,17 @@ int options_parse(struct options *o, int argc, char *argv[]) {
                         return r;
         }
         return i;
+}
+
+int options_fail(const char *program, int code, const char *fmt, ...) {
+        va_list ap;
+
+        fprintf(stderr, "%s: ", program);
+        va_start(ap, fmt);
+        (void) vfprintf(stderr, fmt, ap);
+        va_end(ap);
+        fputc('\n', stderr);
+        return code;
 }
 
 int options_exit(int r) {

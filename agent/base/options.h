@@ -32,5 +32,7 @@ struct options {
  * -ECANCELED after --help or --version was printed (exit 0 then). Use options_exit() for the exit code.
  */
 int options_parse(struct options *o, int argc, char *argv[]);
+/* Says on standard error what is wrong, "PROGRAM: TEXT", and returns code. */
+_printf_(3, 4) int options_fail(const char *program, int code, const char *fmt, ...);
 /* 0 for -ECANCELED, EXIT_USAGE for every other failure of options_parse(). */
 int options_exit(int r);

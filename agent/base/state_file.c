@@ -7,6 +7,7 @@
 
 #include "crc32c.h"
 #include "log.h"
+#include "texts.h"
 
 #define MAGIC "tpu-state "
 #define WHAT_MAX 24
@@ -38,21 +39,16 @@ int state_file_parse(const struct state_format *f, const char *bytes, size_t len
 
         memcpy(head, bytes, n);
         version = version_of(f, head);
-        if (version == 0) {
-                (void) snprintf(why, STATE_FILE_WHY_MAX, "its first line is not that of a file of %s",
-                                f->what);
-                return -EBADMSG;
-        }
-        if (version != f->version) {
-                (void) snprintf(why, STATE_FILE_WHY_MAX, "it is of version %u, and this program's is %u",
-                                version, f->version);
-                return -EPROTONOSUPPORT;
-        }
+        if (version == 0)
+                return text_fail(why, STATE_FILE_WHY_MAX, -EBADMSG,
+                                 "its first line is not that of a file of %s", f->what);
+        if (version != f->version)
+                return text_fail(why, STATE_FILE_WHY_MAX, -EPROTONOSUPPORT,
+                                 "it is of version %u, and this program's is %u", version, f->version);
         (void) state_file_head(f, bytes + n, len - n, wanted);
-        if (!streq(head, wanted)) {
-                (void) snprintf(why, STATE_FILE_WHY_MAX, "its checksum differs: it is not what was written");
-                return -EBADMSG;
-        }
+        if (!streq(head, wanted))
+                return text_fail(why, STATE_FILE_WHY_MAX, -EBADMSG,
+                                 "its checksum differs: it is not what was written");
         *ret_content = n;
         return 0;
 }

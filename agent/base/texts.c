@@ -2,6 +2,7 @@
 #include "texts.h"
 
 #include <assert.h>
+#include <stdarg.h>
 #include <strings.h>
 
 char **strings_free(char **l) {
@@ -22,6 +23,29 @@ char **strings_copy(const char *const *from, size_t n) {
         return l;
 }
 
+void text_append(char *buf, size_t size, const char *between, const char *fmt, ...) {
+        size_t n = strlen(buf);
+        va_list ap;
+
+        assert(n < size);
+        if (n > 0) {
+                (void) snprintf(buf + n, size - n, "%s", between);
+                n += strlen(buf + n);
+        }
+        va_start(ap, fmt);
+        (void) vsnprintf(buf + n, size - n, fmt, ap);
+        va_end(ap);
+}
+
+int text_fail(char *why, size_t size, int error, const char *fmt, ...) {
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void) vsnprintf(why, size, fmt, ap);
+        va_end(ap);
+        return error;
+}
+
 void placeholder_fill(char *text, size_t size, const char *word, const char *value) {
         size_t n = strlen(value), left;
 
@@ -35,6 +59,25 @@ void placeholder_fill(char *text, size_t size, const char *word, const char *val
                 memcpy(at, value, n);
                 text[size - 1] = '\0';
         }
+}
+
+int range_next(const char **list, uint64_t *ret_first, uint64_t *ret_last) {
+        uint64_t first, last;
+        char *end;
+
+        if (**list == '\0' || **list == '\n')
+                return 0;
+        if (!is_digit(**list))
+                return -EBADMSG;
+        first = last = strtoull(*list, &end, 10);
+        if (*end == '-' && is_digit(end[1]))
+                last = strtoull(end + 1, &end, 10);
+        if (last < first || !strchr(",\n", *end)) /* or the end */
+                return -EBADMSG;
+        *list = end + (*end == ',');
+        *ret_first = first;
+        *ret_last = last;
+        return 1;
 }
 
 static bool has_word(const char *name, size_t len, const char *word) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Small work on texts: lists of them, sentences with words to be filled in, names whose values are secret,
- * bytes as digits. What has to do with UTF-8 is in utf8.h.
+ * Small work on texts: lists of them, sentences that are put together or have words to be filled in, ranges
+ * of numbers, names whose values are secret, bytes as digits. What has to do with UTF-8 is in utf8.h.
  */
 #include "base.h"
 
@@ -12,9 +12,19 @@ char **strings_copy(const char *const *from, size_t n);
 char **strings_free(char **l);
 DEFINE_CLEANUP(char **, strings_free)
 
+/* Behind what stands in buf, with between in front of it where something does ("; "): what does not fit is
+ * cut. */
+_printf_(4, 5) void text_append(char *buf, size_t size, const char *between, const char *fmt, ...);
+/* For what fails with a reason: writes it, cut where it does not fit, and returns error. */
+_printf_(4, 5) int text_fail(char *why, size_t size, int error, const char *fmt, ...);
+
 /* Puts value for each word in text ("tpuctl logs NAME"), a buffer of size bytes; what does not fit is
  * cut. */
 void placeholder_fill(char *text, size_t size, const char *word, const char *value);
+
+/* Takes the next range of a list as the kernel prints it, "0-3,8". 1: it is there; 0: the list is over, or
+ * its line; -EBADMSG: something else stands there. */
+int range_next(const char **list, uint64_t *ret_first, uint64_t *ret_last);
 
 /* The values of such variables are never shown: SECRET, TOKEN, PASSW or CREDENTIAL in it, or KEY at its end,
  * in any case. */

@@ -161,10 +161,8 @@ static int write_bundle(const struct bundle *b, const char *path) {
         if (text && streq(path, "-"))
                 return puts(text) == EOF || fflush(stdout) == EOF ? EXIT_REFUSED : 0;
         r = text ? write_file(path, text) : -ENOMEM;
-        if (r < 0) {
-                fprintf(stderr, "tpuctl bundle: %s: %s\n", path, strerror(-r));
-                return EXIT_REFUSED;
-        }
+        if (r < 0)
+                return options_fail("tpuctl bundle", EXIT_REFUSED, "%s: %s", path, strerror(-r));
         printf("%s: %zu bytes%s; secrets are taken out, but read it before you give it away\n", path,
                strlen(text),
                json_is_true(json_object_get(b->all, "cut")) ? ", cut to 50 kB: all of it with --full" : "");
@@ -183,10 +181,8 @@ static int make_bundle(struct bundle *b, struct collector *c, const char *path) 
                         fprintf(stderr, "  %s: %s\n", name, json_string_value(v));
                 return EXIT_NO_ANSWER;
         }
-        if (redact_json(b->all) < 0) {
-                fprintf(stderr, "tpuctl bundle: %s\n", strerror(ENOMEM));
-                return EXIT_REFUSED;
-        }
+        if (redact_json(b->all) < 0)
+                return options_fail("tpuctl bundle", EXIT_REFUSED, "%s", strerror(ENOMEM));
         fit(b);
         return write_bundle(b, path);
 }

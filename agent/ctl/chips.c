@@ -64,7 +64,8 @@ static const struct column chip_columns[] = {
         { .title = "IDLE", .cell = "{idle_seconds:long}" },
 };
 
-int screen_chips(json_t *answer, usec_t now, FILE *out) {
+/* GET /v1/chips, or with "devices" those of tpu-launchd. */
+static int screen_chips(json_t *answer, usec_t now, FILE *out) {
         const json_t *devices = json_object_get(answer, "devices"),
                      *chips = json_object_get(answer, "chips");
         int r = 0;
@@ -93,10 +94,9 @@ int chips_print(const struct options *o, bool json) {
         int hostd, r;
 
         r = host_open(o->root, &h);
-        if (r < 0) {
-                fprintf(stderr, "tpuctl chips: %s: %s\n", o->root ? o->root : "/", strerror(-r));
-                return EXIT_NO_ANSWER;
-        }
+        if (r < 0)
+                return options_fail("tpuctl chips", EXIT_NO_ANSWER, "%s: %s", o->root ? o->root : "/",
+                                    strerror(-r));
         ask_owners(&h, &owners);
         hostd = hostd_call(o->root, NULL, "/v1/chips", HOSTD_TIMEOUT, &answer, &problem);
         w.list = json_array();

@@ -65,11 +65,9 @@ int verb_identity(const struct ctl *c, int argc, char *argv[]) {
                 r = identity_check(&identity, &findings);
         if (r == 0)
                 r = json ? print_json(&identity, &findings) : print_text(&identity, &findings);
-        if (r < 0) {
-                fprintf(stderr, "tpuctl identity: %s%s%s\n", o.config ? o.config : "", o.config ? ": " : "",
-                        strerror(-r));
-                return EXIT_NO_ANSWER;
-        }
+        if (r < 0)
+                return options_fail("tpuctl identity", EXIT_NO_ANSWER, "%s%s%s", o.config ? o.config : "",
+                                    o.config ? ": " : "", strerror(-r));
         return verdict_exit_code(finding_list_worst(&findings));
 }
 
@@ -177,10 +175,8 @@ static int env_of_run(const struct options *o, const char *name, bool json) {
 static int parse_chip(const char *text, struct environment_options *wanted) {
         size_t n = strspn(text, "0123456789");
 
-        if (n == 0 || n > 2 || text[n]) {
-                fprintf(stderr, "tpuctl env: --chip is a number from 0, not '%s'\n", text);
-                return -EINVAL;
-        }
+        if (n == 0 || n > 2 || text[n])
+                return options_fail("tpuctl env", -EINVAL, "--chip is a number from 0, not '%s'", text);
         wanted->process_per_chip = true;
         wanted->chip = (uint32_t) atoi(text);
         return 0;
@@ -221,8 +217,7 @@ int verb_env(const struct ctl *c, int argc, char *argv[]) {
                                                                 : env_of_run(&o, w.items[0], json);
         if (framework_parse(framework, &wanted.framework) < 0) {
                 (void) run_key_refuse(run_key_find("framework"), framework, why);
-                fprintf(stderr, "tpuctl env: %s\n", why);
-                return EXIT_USAGE;
+                return options_fail("tpuctl env", EXIT_USAGE, "%s", why);
         }
         if (chip && parse_chip(chip, &wanted) < 0)
                 return EXIT_USAGE;

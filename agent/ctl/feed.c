@@ -15,8 +15,8 @@
 /* --- A list of the collector's that grows at its end --------------------------------------------------- */
 
 static int feed_complain(const struct feed *f, int error) {
-        fprintf(stderr, "%s: the collector's answer cannot be shown: %s\n", f->program, strerror(-error));
-        return EXIT_NO_ANSWER;
+        return options_fail(f->program, EXIT_NO_ANSWER, "the collector's answer cannot be shown: %s",
+                            strerror(-error));
 }
 
 static int feed_path(const struct feed *f, unsigned wait, char path[static FEED_PATH_SIZE]) {
@@ -186,13 +186,10 @@ static int since_text(const char *value, char ret[static CLOCK_TEXT_MAX]) {
                 (void) snprintf(ret, CLOCK_TEXT_MAX, "%s", value);
                 return 0;
         }
-        if (config_parse_usec(value, &span, why) < 0) {
-                fprintf(stderr,
-                        "tpuctl events: --since '%s': neither a span (90s, 10min, 2h) nor a time "
-                        "(2026-11-21T05:00:00Z)\n",
-                        value);
-                return -EINVAL;
-        }
+        if (config_parse_usec(value, &span, why) < 0)
+                return options_fail("tpuctl events", -EINVAL,
+                                    "--since '%s': neither a span (90s, 10min, 2h) nor a time "
+                                    "(2026-11-21T05:00:00Z)", value);
         (void) clock_text(now > span ? now - span : 0, ret);
         return 0;
 }
@@ -257,11 +254,11 @@ int verb_events(const struct ctl *c, int argc, char *argv[]) {
                             "[--follow] [--json]",
                 .defs = defs,
                 .n_defs = ELEMENTSOF(defs),
-                .summary = "Shows the newest " COLLECTOR_TEXT(
+                .summary = "Shows the newest " AS_TEXT(
                         EVENTS_SHOWN) " events that the collector has, or all since a time, newest last.",
         };
         struct feed f = { .program = o.program, .list = "events", .first_key = "from", .next = -1,
-                          .path = "/api/v1/events?limit=" COLLECTOR_TEXT(EVENTS_SHOWN) };
+                          .path = "/api/v1/events?limit=" AS_TEXT(EVENTS_SHOWN) };
         char from[CLOCK_TEXT_MAX];
         struct words w;
         int r;
@@ -275,9 +272,7 @@ int verb_events(const struct ctl *c, int argc, char *argv[]) {
         f.print = json ? print_event_objects : print_event_lines;
         if (path_parameter(f.path, FEED_PATH_SIZE, "host", host) < 0 ||
             path_parameter(f.path, FEED_PATH_SIZE, "slice", slice) < 0 ||
-            path_parameter(f.path, FEED_PATH_SIZE, "name", name) < 0) {
-                fputs("tpuctl: --host, --slice or --name is too long\n", stderr);
-                return EXIT_REFUSED;
-        }
+            path_parameter(f.path, FEED_PATH_SIZE, "name", name) < 0)
+                return options_fail("tpuctl", EXIT_REFUSED, "--host, --slice or --name is too long");
         return show_events(&f, &o, follow, json);
 }

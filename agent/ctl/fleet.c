@@ -7,6 +7,7 @@
 #include "screens.h"
 #include "show.h"
 #include "table.h"
+#include "texts.h"
 #include "verb_words.h"
 
 #define PATH_SIZE 2048
@@ -197,10 +198,9 @@ static void print_sums(const json_t *hosts, FILE *out) {
                         k = 0;
                 n[k]++;
         }
-        for (size_t k = 0, len = 0; k < ELEMENTSOF(names); k++)
+        for (size_t k = 0; k < ELEMENTSOF(names); k++)
                 if (n[k] > 0)
-                        len += (size_t) snprintf(sums + len, sizeof(sums) - len, "%s %zu %s",
-                                                 len > 0 ? "," : "", n[k], names[k]);
+                        text_append(sums, sizeof(sums), ",", " %zu %s", n[k], names[k]);
         fprintf(out, "%zu host%s:%s\n", json_array_size(hosts), json_array_size(hosts) == 1 ? "" : "s",
                 sums);
 }
@@ -279,9 +279,9 @@ static int report_misuse(const char *word) {
                 known_names_add(&k, lists[i].word);
         for (size_t i = 0; fleet_order_name(i); i++)
                 known_names_add(&k, fleet_order_name(i));
-        fprintf(stderr, "tpuctl fleet: there is no 'fleet %s'%s\nTry 'tpuctl fleet --help'.\n", word,
-                known_names_text(&k, buf));
-        return EXIT_USAGE;
+        return options_fail("tpuctl fleet", EXIT_USAGE,
+                            "there is no 'fleet %s'%s\nTry 'tpuctl fleet --help'.", word,
+                            known_names_text(&k, buf));
 }
 
 /* The word behind "fleet", wherever it stands among the options: it becomes the first. */

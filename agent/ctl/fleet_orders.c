@@ -95,9 +95,8 @@ static bool is_plain(const char *word) {
 }
 
 static int misuse(const struct given *g, const char *text, const char *word) {
-        fprintf(stderr, "%s: %s%s%s%s\nTry '%s --help'.\n", g->options->program, text, word ? " '" : "",
-                word ? word : "", word ? "'" : "", g->options->program);
-        return -EINVAL;
+        return options_fail(g->options->program, -EINVAL, "%s%s%s%s\nTry '%s --help'.", text,
+                            word ? " '" : "", word ? word : "", word ? "'" : "", g->options->program);
 }
 
 static int check_names(struct given *g) {

@@ -53,10 +53,8 @@ static int show_fleet_logs(const struct options *o, const struct logs_wish *wish
                 return EXIT_USAGE;
         (void) snprintf(f.path, FEED_PATH_SIZE, "/api/v1/runs/%.63s/logs", wish->run);
         if (path_parameter(f.path, FEED_PATH_SIZE, "host", wish->host) < 0 ||
-            path_parameter(f.path, FEED_PATH_SIZE, "worker", wish->worker) < 0) {
-                fputs("tpuctl: --host or --worker is too long\n", stderr);
-                return EXIT_REFUSED;
-        }
+            path_parameter(f.path, FEED_PATH_SIZE, "worker", wish->worker) < 0)
+                return options_fail("tpuctl", EXIT_REFUSED, "--host or --worker is too long");
         if (feed_ask(&f, 0, &answer, &problem) < 0)
                 return problem_complain(&problem);
         if (json_array_size(json_object_get(answer, "lines")) == 0)
@@ -194,9 +192,8 @@ static int parse_last(struct logs_wish *wish, bool fleet) {
         if (streq(text, "all") ? !fleet : strspn(text, "0123456789") == strlen(text) && wish->last >= 1 &&
                                                   wish->last <= max)
                 return 0;
-        fprintf(stderr, "tpuctl logs: --lines is a number from 1 to %lu%s, not '%s'\n", max,
-                fleet ? "" : " or all", text);
-        return -EINVAL;
+        return options_fail("tpuctl logs", -EINVAL, "--lines is a number from 1 to %lu%s, not '%s'", max,
+                            fleet ? "" : " or all", text);
 }
 
 int verb_logs(const struct ctl *c, int argc, char *argv[]) {

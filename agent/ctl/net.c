@@ -236,10 +236,8 @@ int verb_net(const struct ctl *c, int argc, char *argv[]) {
         r = words_parse(c, &o, argc, argv, 0, 0, &w);
         if (r < 0)
                 return options_exit(r);
-        if (path_parameter(path, sizeof(path), "peer", peer) < 0) {
-                fprintf(stderr, "tpuctl: '%.40s…' is no peer\n", peer);
-                return EXIT_USAGE;
-        }
+        if (path_parameter(path, sizeof(path), "peer", peer) < 0)
+                return options_fail("tpuctl", EXIT_USAGE, "'%.40s…' is no peer", peer);
         v = (struct view){ &o, path, json };
         return watch ? live_show(draw_net, &v) : draw_net(&v);
 }

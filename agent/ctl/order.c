@@ -37,11 +37,9 @@ static int parse_until(const char *given, char buf[static CLOCK_TEXT_MAX]) {
 int order_until(const struct options *o, const char *given, char buf[static CLOCK_TEXT_MAX]) {
         if (!given || parse_until(given, buf) == 0)
                 return 0;
-        fprintf(stderr,
-                "%s: --until is a span as 30min, 2h or 3d, or a time as 2026-11-21T10:00:00Z, not "
-                "'%s'\n",
-                o->program, given);
-        return -EINVAL;
+        return options_fail(o->program, -EINVAL,
+                            "--until is a span as 30min, 2h or 3d, or a time as 2026-11-21T10:00:00Z, not "
+                            "'%s'", given);
 }
 
 /* --- The call ------------------------------------------------------------------------------------------ */
@@ -185,10 +183,9 @@ int verb_silence(const struct ctl *c, int argc, char *argv[]) {
 
         if (r < 0)
                 return options_exit(r);
-        if (!a.until) {
-                fputs("tpuctl silence: --until is missing: a silence without an end is forgotten\n", stderr);
-                return EXIT_USAGE;
-        }
+        if (!a.until)
+                return options_fail("tpuctl silence", EXIT_USAGE,
+                                    "--until is missing: a silence without an end is forgotten");
         split(w.items[0], check, sizeof(check), &a.subject);
         a.check = check;
         return give_order(&o, "/v1/silence", a, &w, 1, "silenced");
@@ -240,10 +237,9 @@ int verb_mode(const struct ctl *c, int argc, char *argv[]) {
                 return options_exit(r);
         if (streq(w.items[0], "observe"))
                 return give_order(&o, "/v1/observe", a, &w, 1, "observing");
-        if (!streq(w.items[0], "repair") || w.n > 1 || a.until) {
-                fputs("tpuctl mode: it is 'observe [REASON] [--until TIME]' or 'repair'\n", stderr);
-                return EXIT_USAGE;
-        }
+        if (!streq(w.items[0], "repair") || w.n > 1 || a.until)
+                return options_fail("tpuctl mode", EXIT_USAGE,
+                                    "it is 'observe [REASON] [--until TIME]' or 'repair'");
         r = end_order(&o, "/v1/observe", &a, true);
         if (r == -ENOENT)
                 puts("nobody had ordered to observe");
@@ -295,14 +291,11 @@ int order_ask_yes(const char *program, const char *prompt) {
         char answer[8];
         int r = order_ask(prompt, answer, sizeof(answer));
 
-        if (r < 0 && r != -E2BIG) {
-                fprintf(stderr, "%s: nothing is ordered: there is no terminal to ask for a yes on\n"
-                                "to do:  the same with --yes\n",
-                        program);
-                return -EPERM;
-        }
+        if (r < 0 && r != -E2BIG)
+                return options_fail(program, -EPERM,
+                                    "nothing is ordered: there is no terminal to ask for a yes on\n"
+                                    "to do:  the same with --yes");
         if (r == 0 && (streq(answer, "y") || streq(answer, "yes")))
                 return 0;
-        fprintf(stderr, "%s: nothing is ordered\n", program);
-        return -EPERM;
+        return options_fail(program, -EPERM, "nothing is ordered");
 }

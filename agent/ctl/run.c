@@ -15,6 +15,7 @@
 #include "run_fleet.h"
 #include "run_spec.h"
 #include "table.h"
+#include "texts.h"
 #include "verb_words.h"
 
 #define FILE_MAX (256 * 1024)
@@ -22,8 +23,7 @@
 #define RUN_TIMEOUT (60 * USEC_PER_SEC) /* starting a unit waits for its exec */
 
 static int refuse_options(const char *text) {
-        fprintf(stderr, "tpuctl run: %s\n", text);
-        return -EINVAL;
+        return options_fail("tpuctl run", -EINVAL, "%s", text);
 }
 
 /* --- Secrets ----------------------------------------------------------------------------------------- */
@@ -39,8 +39,7 @@ struct run_secrets {
 };
 
 static int refuse_secret(const char *what, const char *why) {
-        fprintf(stderr, "tpuctl run: --secret %.200s: %s\n", what, why);
-        return -EINVAL;
+        return options_fail("tpuctl run", -EINVAL, "--secret %.200s: %s", what, why);
 }
 
 static int read_secret(const char *path, char **ret) {
@@ -259,9 +258,8 @@ static int read_spec_file(Run__Spec *s, const char *path, char why[static RUN_WH
 
         if (n >= 0 && n <= FILE_MAX)
                 return run_spec_parse_file(s, path, text, (size_t) n, why);
-        (void) snprintf(why, RUN_WHY_MAX, "%.200s: %s", path,
-                        n < 0 ? strerror((int) -n) : "longer than 256 KiB");
-        return -EINVAL;
+        return text_fail(why, RUN_WHY_MAX, -EINVAL, "%.200s: %s", path,
+                         n < 0 ? strerror((int) -n) : "longer than 256 KiB");
 }
 
 /* The options of the keys, behind those that the verb has besides. */

@@ -81,7 +81,8 @@ static void say_waits(FILE *out, const char *name, const char *as, const json_t 
 
 /* --- Calls --------------------------------------------------------------------------------------------- */
 
-int run_fleet_get(struct collector *c, const char *name, json_t **ret, struct problem *problem) {
+/* The record: 0, -ENOENT when there is none, or -errno with problem. */
+static int run_fleet_get(struct collector *c, const char *name, json_t **ret, struct problem *problem) {
         char path[PATH_SIZE];
 
         (void) snprintf(path, sizeof(path), "/api/v1/runs/%.64s", name);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/*
- * Runs over slices: an intent for the registry, and what became of it.
- */
+/* Runs over slices: an intent for the registry, and what became of it. */
 #include "ask.h"
 
 /* Hands the intent over; *ret_serial: which run of that name this is. Exit code 0, or complains. */
@@ -13,5 +11,3 @@ int run_fleet_watch(struct collector *c, const char *name, const char *serial, F
 void run_fleet_line(const json_t *run, char *buf, size_t size);
 /* DELETE of it: 0, -ENOENT when there is none, or -errno with problem. */
 int run_fleet_stop(struct collector *c, const char *name, json_t **ret, struct problem *problem);
-/* The record: likewise. */
-int run_fleet_get(struct collector *c, const char *name, json_t **ret, struct problem *problem);

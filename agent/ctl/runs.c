@@ -146,11 +146,9 @@ int verb_runs(const struct ctl *c, int argc, char *argv[]) {
         r = words_parse(c, &o, argc, argv, 0, 0, &w);
         if (r < 0)
                 return options_exit(r);
-        if (goodput && (fleet || url)) {
-                fputs("tpuctl runs: --goodput tells of this host alone, without --fleet and --collector\n",
-                      stderr);
-                return EXIT_USAGE;
-        }
+        if (goodput && (fleet || url))
+                return options_fail("tpuctl runs", EXIT_USAGE,
+                                    "--goodput tells of this host alone, without --fleet and --collector");
         if (fleet || url)
                 return answer_of_collector(&o, url, "/api/v1/runs",
                                            &(struct answer_as){ json, screen_runs, NULL });

@@ -134,10 +134,8 @@ static int verb(const struct ctl *c, int argc, char *argv[], struct options *o, 
                 return EXIT_USAGE;
         if (span)
                 seconds = strtoul(span, &end, 10);
-        if (span && (end == span || *end || seconds < 1 || seconds > WATCH_MAX)) {
-                fprintf(stderr, "%s: --seconds takes 1 to %d\n", o->program, WATCH_MAX);
-                return EXIT_USAGE;
-        }
+        if (span && (end == span || *end || seconds < 1 || seconds > WATCH_MAX))
+                return options_fail(o->program, EXIT_USAGE, "--seconds takes 1 to %d", WATCH_MAX);
         (void) snprintf(path, sizeof(path), "%s", call);
         (void) snprintf(number, sizeof(number), "%lu", seconds);
         if (path_parameter(path, sizeof(path), "run", w.n > 0 ? w.items[0] : NULL) < 0 ||

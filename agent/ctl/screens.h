@@ -9,12 +9,9 @@
 /* GET /v1/status: the verdict that the host's state stands for, and the screen. */
 enum verdict status_verdict(const json_t *status);
 int screen_status(json_t *status, usec_t now, FILE *out);
-/* GET /v1/net, /v1/chips, /v1/runs, /api/v1/hosts, /api/v1/runs and its why; events: an array of
- * /api/v1/events */
+/* GET /v1/net, /v1/runs, /api/v1/hosts, /api/v1/runs; events: an array of /api/v1/events */
 int screen_net(json_t *answer, usec_t now, FILE *out);
 int screen_host_runs(json_t *answer, usec_t now, FILE *out);
 int screen_fleet(json_t *answer, usec_t now, FILE *out);
 int screen_runs(json_t *answer, usec_t now, FILE *out);
-int screen_chips(json_t *answer, usec_t now, FILE *out); /* with "devices": those of tpu-launchd */
-int screen_why(json_t *answer, usec_t now, FILE *out);
 int screen_events(json_t *answer, usec_t now, FILE *out);

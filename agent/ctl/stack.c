@@ -110,8 +110,7 @@ static int show_captures(const uint8_t *data, size_t len, bool json, const char 
         }
         if (r == 0)
                 return 0;
-        fprintf(stderr, "tpuctl stack: %s: %s\n", path, why[0] ? why : strerror(-r));
-        return EXIT_NO_ANSWER;
+        return options_fail("tpuctl stack", EXIT_NO_ANSWER, "%s: %s", path, why[0] ? why : strerror(-r));
 }
 
 static int stack_of_file(const char *path, bool json) {
@@ -121,10 +120,9 @@ static int stack_of_file(const char *path, bool json) {
         struct stat st;
         size_t len;
 
-        if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
-                fprintf(stderr, "tpuctl stack: %s: %s\n", path, fd < 0 ? strerror(errno) : "no file");
-                return EXIT_NO_ANSWER;
-        }
+        if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+                return options_fail("tpuctl stack", EXIT_NO_ANSWER, "%s: %s", path,
+                                    fd < 0 ? strerror(errno) : "no file");
         if (capture_file_read(path, fd, (size_t) st.st_size, &data, &len, &problem) < 0)
                 return problem_complain(&problem);
         return show_captures(data, len, json, path);
@@ -152,11 +150,9 @@ int verb_stack(const struct ctl *c, int argc, char *argv[]) {
         r = words_parse(c, &o, argc, argv, 0, 1, &w);
         if (r < 0)
                 return options_exit(r);
-        if ((w.n == 1) == (from != NULL)) {
-                fputs("tpuctl stack: the name of a run, or --from FILE\nTry 'tpuctl stack --help'.\n",
-                      stderr);
-                return EXIT_USAGE;
-        }
+        if ((w.n == 1) == (from != NULL))
+                return options_fail("tpuctl stack", EXIT_USAGE,
+                                    "the name of a run, or --from FILE\nTry 'tpuctl stack --help'.");
         if (from)
                 return stack_of_file(from, json);
         if (words_check_run_name(&o, w.items[0]) < 0)

@@ -5,6 +5,7 @@
 #include "config.h"
 #include "json_text.h"
 #include "show.h"
+#include "texts.h"
 #include "verb_words.h"
 
 #define POLL (200 * USEC_PER_MSEC)
@@ -13,14 +14,12 @@
 static json_t *dropped_words(json_t *reasons) {
         char text[256] = "";
         const char *why;
-        size_t len = 0;
         json_t *n;
 
         json_object_foreach(reasons, why, n)
-                if (json_integer_value(n) > 0 && len < sizeof(text))
-                        len += (size_t) snprintf(text + len, sizeof(text) - len,
-                                                 "%s%" JSON_INTEGER_FORMAT " %s", len > 0 ? ", " : "",
-                                                 json_integer_value(n), why);
+                if (json_integer_value(n) > 0)
+                        text_append(text, sizeof(text), ", ", "%" JSON_INTEGER_FORMAT " %s",
+                                    json_integer_value(n), why);
         return json_string(text);
 }
 
@@ -192,10 +191,9 @@ int verb_uplink(const struct ctl *c, int argc, char *argv[]) {
         r = words_parse(c, &o, argc, argv, 0, 1, &w);
         if (r < 0)
                 return options_exit(r);
-        if (w.n > 0 && (!wait || config_parse_usec(w.items[0], &span, why) < 0)) {
-                fprintf(stderr, "tpuctl: '%s' is no span of --drain (30s, 2min)\n", w.items[0]);
-                return EXIT_USAGE;
-        }
+        if (w.n > 0 && (!wait || config_parse_usec(w.items[0], &span, why) < 0))
+                return options_fail("tpuctl", EXIT_USAGE, "'%s' is no span of --drain (30s, 2min)",
+                                    w.items[0]);
         if (wait)
                 return drain(o.root, span);
         if (hostd_call(o.root, NULL, "/v1/status", HOSTD_TIMEOUT, &status, &problem) < 0)

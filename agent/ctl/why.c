@@ -18,7 +18,7 @@ static const struct column event_columns[] = {
         { .title = "WHAT", .cell = "{sentence}", .shrinks = true },
 };
 
-int screen_why(json_t *answer, usec_t now, FILE *out) {
+static int screen_why(json_t *answer, usec_t now, FILE *out) {
         const json_t *events = json_object_get(answer, "events"), *lines = json_object_get(answer, "lines");
         int r;
 

@@ -6,6 +6,7 @@
 #include "backoff.h"
 #include "exchange.h"
 #include "json_text.h"
+#include "loop_timer.h"
 #include "sync_answer.h"
 #include "sync_course.h"
 #include "utf8.h"
@@ -44,9 +45,7 @@ struct registry {
 };
 
 static void arm_timer(sd_event_source *source, usec_t after) {
-        /* Both fail for a source without a loop only. */
-        (void) sd_event_source_set_time_relative(source, after);
-        (void) sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+        (void) loop_timer_in(source, after); /* fails only when the loop ends */
 }
 
 static void set_status(struct registry *c, enum registry_state s, const char *why) {
@@ -437,13 +436,7 @@ void registry_renew(struct registry *c) {
 static int add_timer(struct registry *c, const char *name, sd_event_time_handler_t handler,
                      sd_event_source **ret) {
         /* 1 us: at once is at once, and no sleep between an answer and the next question */
-        int r = sd_event_add_time(c->told.event, ret, CLOCK_BOOTTIME, 0, 1, handler, c);
-
-        if (r >= 0)
-                r = sd_event_source_set_enabled(*ret, SD_EVENT_OFF);
-        if (r >= 0)
-                (void) sd_event_source_set_description(*ret, name);
-        return r;
+        return loop_timer_new(c->told.event, CLOCK_BOOTTIME, 1, name, handler, c, ret);
 }
 
 static int open_all(struct registry *c, char why[static 256]) {

@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "backoff.h"
+#include "texts.h"
 #include "utf8.h"
 
 #define HOLD_LEAST (1 * USEC_PER_SEC)
@@ -39,8 +40,7 @@ int sync_course_init(struct sync_course *c, const char *list, usec_t lease,
         c->answered = c->n;
         if (c->n > 0)
                 return 0;
-        (void) snprintf(why, COURSE_WHY_MAX, "no URL of a tpu-collectord is given");
-        return -EINVAL;
+        return text_fail(why, COURSE_WHY_MAX, -EINVAL, "no URL of a tpu-collectord is given");
 }
 
 const char *sync_course_url(const struct sync_course *c) {
@@ -105,10 +105,8 @@ usec_t sync_course_patience(const struct sync_course *c, usec_t full) {
 }
 
 static void note_reason(struct sync_course *c, const char *why) {
-        size_t n = strlen(c->why);
-
-        (void) snprintf(c->why + n, sizeof(c->why) - n, "%s%s: %.*s", n > 0 ? "; " : "", sync_course_url(c),
-                        c->n > 1 ? 100 : 200, why[0] ? why : "no answer");
+        text_append(c->why, sizeof(c->why), "; ", "%s: %.*s", sync_course_url(c), c->n > 1 ? 100 : 200,
+                    why[0] ? why : "no answer");
         (void) utf8_scrub(c->why, strlen(c->why)); /* it may hold what came, cut anywhere */
 }
 

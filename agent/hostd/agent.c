@@ -22,6 +22,7 @@
 #include "leave.h"
 #include "libtpu_part.h"
 #include "log.h"
+#include "loop_timer.h"
 #include "member.h"
 #include "metrics_part.h"
 #include "net_part.h"
@@ -126,7 +127,7 @@ static int arm_tick(struct agent *a, sd_event_source *source) {
         r = sd_event_source_set_time_accuracy(source, MAX(first ? interval : accuracy, (usec_t) 1));
         if (r < 0)
                 return r;
-        return sd_event_source_set_time_relative(source, first ? interval / 2 : interval - accuracy);
+        return loop_timer_in(source, first ? interval / 2 : interval - accuracy);
 }
 
 static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -140,8 +141,6 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
         sample_parts(a);
         bus_push(&a->bus);
         r = arm_tick(a, source);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
         if (r < 0)
                 (void) log_error_errno(r, "metrics are not collected any more: %m");
         return 0;
@@ -151,12 +150,11 @@ static int start_tick(struct agent *a) {
         usec_t interval = a->bus.settings.metrics_interval;
         int r;
 
-        r = sd_event_add_time_relative(a->bus.event, &a->tick, CLOCK_BOOTTIME, MIN(interval, USEC_PER_SEC),
-                                       MIN(ACCURACY, interval / 10), on_tick, a);
-        if (r < 0)
-                return log_error_errno(r, "metrics cannot be collected: %m");
-        (void) sd_event_source_set_description(a->tick, "tick");
-        return 0;
+        r = loop_timer_new(a->bus.event, CLOCK_BOOTTIME, MIN(ACCURACY, interval / 10), "tick", on_tick, a,
+                           &a->tick);
+        if (r == 0)
+                r = loop_timer_in(a->tick, MIN(interval, USEC_PER_SEC));
+        return r < 0 ? log_error_errno(r, "metrics cannot be collected: %m") : 0;
 }
 
 /* --- Life ---------------------------------------------------------------------------------------------- */

@@ -78,11 +78,9 @@ int main(int argc, char *argv[]) {
         r = options_parse(&o, argc, argv);
         if (r < 0)
                 return options_exit(r);
-        if (r < argc) {
-                (void) fprintf(stderr, "tpu-hostd: '%s' is not understood: it takes options only (--help)\n",
-                               argv[r]);
-                return EXIT_USAGE;
-        }
+        if (r < argc)
+                return options_fail("tpu-hostd", EXIT_USAGE,
+                                    "'%s' is not understood: it takes options only (--help)", argv[r]);
         (void) umask(077);
         r = host_open(o.root, &h);
         if (r < 0) {

@@ -6,6 +6,7 @@
 #include "config.h"
 #include "init_args.h"
 #include "ray_start.h"
+#include "texts.h"
 #include "topology.h"
 #include "world.h"
 
@@ -125,16 +126,16 @@ static void set_field(struct draft *d, enum text t, enum identity_field f) {
 }
 
 static int refuse_missing(const struct draft *d, enum identity_field f) {
-        (void) snprintf(d->why, ENVIRONMENT_WHY_MAX, "a %s run needs %s, which this host does not know; %s",
-                        framework_name(d->options->framework), identity_field_name(f), REMEDY);
-        return -ENODATA;
+        return text_fail(d->why, ENVIRONMENT_WHY_MAX, -ENODATA,
+                         "a %s run needs %s, which this host does not know; %s",
+                         framework_name(d->options->framework), identity_field_name(f), REMEDY);
 }
 
 static int refuse_shape(const struct draft *d, enum identity_field f, const char *wanted) {
-        (void) snprintf(d->why, ENVIRONMENT_WHY_MAX, "a %s run needs %s, this host says %.24s (%.80s)",
-                        framework_name(d->options->framework), wanted, identity_get(d->identity, f),
-                        d->identity->fields[f].origin);
-        return -ENODATA;
+        return text_fail(d->why, ENVIRONMENT_WHY_MAX, -ENODATA,
+                         "a %s run needs %s, this host says %.24s (%.80s)",
+                         framework_name(d->options->framework), wanted, identity_get(d->identity, f),
+                         d->identity->fields[f].origin);
 }
 
 /* The slice and this host in it; a host that is alone in a slice needs no name for that. */
@@ -174,7 +175,6 @@ static int work_out_bounds(struct draft *d) {
         const char *topology = identity_get(d->identity, IDENTITY_TOPOLOGY);
         char box[SHAPE_TEXT_MAX], hosts[SHAPE_TEXT_MAX], reason[96], ports[8 * 8] = "";
         struct shape whole;
-        size_t n = 0;
 
         if (identity_get_u32(d->identity, IDENTITY_CHIPS, &d->chips) < 0)
                 return refuse_missing(d, IDENTITY_CHIPS);
@@ -190,9 +190,8 @@ static int work_out_bounds(struct draft *d) {
                 set_text(d, PROCESS_BOX, NULL, "%s", box);
                 set_text(d, PROCESS_HOSTS, NULL, "%s", hosts);
         }
-        for (uint32_t c = 0; c < d->chips && n < sizeof(ports); c++) /* as tpu-env of Cloud TPU has it */
-                n += (size_t) snprintf(ports + n, sizeof(ports) - n, "%s%u", c > 0 ? "," : "",
-                                       PORT_TPU_METRICS + c);
+        for (uint32_t c = 0; c < d->chips; c++) /* as tpu-env of Cloud TPU has it */
+                text_append(ports, sizeof(ports), ",", "%u", PORT_TPU_METRICS + c);
         set_text(d, METRICS_PORTS, NULL, "%s", ports);
         set_field(d, WRAP, IDENTITY_TOPOLOGY_WRAP);
         set_field(d, RESILIENCY, IDENTITY_ICI_RESILIENCY);
@@ -233,19 +232,15 @@ static int work_out_chip(struct draft *d) {
         struct shape whole = d->hosts;
         char bounds[SHAPE_TEXT_MAX];
 
-        if (has_four_bounds(d)) {
-                (void) snprintf(d->why, ENVIRONMENT_WHY_MAX,
-                                "torch_xla cannot have one process per chip on %s: it refuses the bounds "
-                                "that it writes there itself; leave --chip out",
-                                generation_name(GENERATION_V7X));
-                return -EINVAL;
-        }
-        if (chip >= d->chips) {
-                (void) snprintf(d->why, ENVIRONMENT_WHY_MAX,
-                                "there is no chip %" PRIu32 ": this host has %" PRIu32 " (%.80s)", chip,
-                                d->chips, d->identity->fields[IDENTITY_CHIPS].origin);
-                return -EINVAL;
-        }
+        if (has_four_bounds(d))
+                return text_fail(d->why, ENVIRONMENT_WHY_MAX, -EINVAL,
+                                 "torch_xla cannot have one process per chip on %s: it refuses the bounds "
+                                 "that it writes there itself; leave --chip out",
+                                 generation_name(GENERATION_V7X));
+        if (chip >= d->chips)
+                return text_fail(d->why, ENVIRONMENT_WHY_MAX, -EINVAL,
+                                 "there is no chip %" PRIu32 ": this host has %" PRIu32 " (%.80s)", chip,
+                                 d->chips, d->identity->fields[IDENTITY_CHIPS].origin);
         for (size_t k = 0; k < ELEMENTSOF(whole.size); k++)
                 whole.size[k] *= d->box.size[k];
         set_text(d, CHIP_BOUNDS, NULL, "%s", shape_text(&whole, bounds));
@@ -333,11 +328,10 @@ static int work_out_ray(struct draft *d) {
         char head[WORLD_ENDPOINT_MAX];
         _cleanup_free_ char *about = NULL;
 
-        if (outside && !ray_head_is_valid(outside)) {
-                (void) snprintf(d->why, ENVIRONMENT_WHY_MAX, "the head of Ray is HOST:PORT, not '%.80s'",
-                                environment_text_is_valid(outside) ? outside : "(binary)");
-                return -EINVAL;
-        }
+        if (outside && !ray_head_is_valid(outside))
+                return text_fail(d->why, ENVIRONMENT_WHY_MAX, -EINVAL,
+                                 "the head of Ray is HOST:PORT, not '%.80s'",
+                                 environment_text_is_valid(outside) ? outside : "(binary)");
         about = ray_start_text(&host);
         if (!about)
                 return -ENOMEM;
@@ -415,11 +409,9 @@ static int add_user(struct draft *d) {
         const struct environment_options *o = d->options;
         int r = 0;
 
-        if (o->n_user > ENVIRONMENT_USER_MAX) {
-                (void) snprintf(d->why, ENVIRONMENT_WHY_MAX, "%zu variables are more than %d", o->n_user,
-                                ENVIRONMENT_USER_MAX);
-                return -EINVAL;
-        }
+        if (o->n_user > ENVIRONMENT_USER_MAX)
+                return text_fail(d->why, ENVIRONMENT_WHY_MAX, -EINVAL, "%zu variables are more than %d",
+                                 o->n_user, ENVIRONMENT_USER_MAX);
         for (size_t u = 0; u < o->n_user && r == 0; u++)
                 r = environment_add_user(&d->e, o->user[u], d->why);
         return r;
@@ -451,10 +443,9 @@ static int check_options(const struct environment_options *o, char why[static EN
 
         if (!chip && (!o->ray_head || o->framework == FRAMEWORK_RAY))
                 return o->framework < _FRAMEWORK_MAX ? 0 : -EINVAL;
-        (void) snprintf(why, ENVIRONMENT_WHY_MAX, "%s, not for %s",
-                        chip ? "one process per chip is for torch_xla" : "a head of Ray is for ray",
-                        framework_name(o->framework));
-        return -EINVAL;
+        return text_fail(why, ENVIRONMENT_WHY_MAX, -EINVAL, "%s, not for %s",
+                         chip ? "one process per chip is for torch_xla" : "a head of Ray is for ray",
+                         framework_name(o->framework));
 }
 
 static int build(struct draft *d) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "environment_list.h"
+#include "grow.h"
 #include "json_text.h"
+#include "texts.h"
 #include "utf8.h"
 
 /* --- What a user may set ------------------------------------------------------------------------------- */
@@ -20,22 +22,17 @@ static size_t name_length(const char *assignment) {
 int environment_check_assignment(const char *a, char why[static 256]) {
         size_t n = name_length(a);
 
-        if (n == 0) {
-                (void) snprintf(why, 256, "'%.*s' is not NAME=VALUE with a name of letters, digits and '_'",
-                                (int) MIN(strcspn(a, "="), (size_t) 64),
-                                environment_text_is_valid(a) ? a : "(binary)");
-                return -EINVAL;
-        }
-        if (strlen(a) > ENVIRONMENT_ASSIGNMENT_MAX) {
-                (void) snprintf(why, 256, "variable %.*s is longer than %d bytes", (int) MIN(n, (size_t) 64),
-                                a, ENVIRONMENT_ASSIGNMENT_MAX);
-                return -EINVAL;
-        }
-        if (!environment_text_is_valid(a + n + 1)) {
-                (void) snprintf(why, 256, "variable %.*s holds bytes that are not UTF-8 text",
-                                (int) MIN(n, (size_t) 64), a);
-                return -EINVAL;
-        }
+        if (n == 0)
+                return text_fail(why, 256, -EINVAL,
+                                 "'%.*s' is not NAME=VALUE with a name of letters, digits and '_'",
+                                 (int) MIN(strcspn(a, "="), (size_t) 64),
+                                 environment_text_is_valid(a) ? a : "(binary)");
+        if (strlen(a) > ENVIRONMENT_ASSIGNMENT_MAX)
+                return text_fail(why, 256, -EINVAL, "variable %.*s is longer than %d bytes",
+                                 (int) MIN(n, (size_t) 64), a, ENVIRONMENT_ASSIGNMENT_MAX);
+        if (!environment_text_is_valid(a + n + 1))
+                return text_fail(why, 256, -EINVAL, "variable %.*s holds bytes that are not UTF-8 text",
+                                 (int) MIN(n, (size_t) 64), a);
         return 0;
 }
 
@@ -51,15 +48,12 @@ static struct environment_entry *find_entry(const struct environment *e, const c
 }
 
 static int append_entry(struct environment *e, const char *assignment, const char *reason) {
-        struct environment_entry *entries = realloc(e->entries, (e->n + 1) * sizeof(*entries));
         struct environment_entry *entry;
 
-        if (!entries)
+        if (grow_by_one(&e->entries, e->n, sizeof(*e->entries)) < 0)
                 return -ENOMEM;
-        e->entries = entries;
-        entry = &entries[e->n];
+        entry = &e->entries[e->n++];
         *entry = (struct environment_entry){ .assignment = strdup(assignment), .reason = strdup(reason) };
-        e->n++;
         return entry->assignment && entry->reason ? 0 : -ENOMEM;
 }
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fingerprint.h"
 #include "fnv.h"
+#include "grow.h"
 #include "json_text.h"
+#include "texts.h"
 
 #define WORKERS_WHOLE 120 /* bytes of a list that is shown as it is */
 
@@ -22,11 +24,7 @@ static void make_digest(struct fingerprint *f) {
 
 /* Where the name is, or would be. */
 static size_t place(const struct fingerprint *f, const char *name) {
-        size_t i = 0;
-
-        while (i < f->n && strcmp(f->parts[i].name, name) < 0)
-                i++;
-        return i;
+        return SORTED_PLACE(f->n, i, strcmp(f->parts[i].name, name) < 0);
 }
 
 static void set_fact(struct fingerprint *f, const char *name, const char *text) {
@@ -44,17 +42,14 @@ static void set_fact(struct fingerprint *f, const char *name, const char *text) 
 
 /* "0.0.21 in /usr/…; 0.0.17 in …" → "0.0.21,0.0.17" */
 static void versions(const char *found, char buf[static FINGERPRINT_TEXT_MAX]) {
-        size_t n = 0;
-
         buf[0] = '\0';
-        for (const char *p = found; *p && n < FINGERPRINT_TEXT_MAX;) {
+        for (const char *p = found; *p;) {
                 const char *end = strstr(p, " in "), *next = strstr(p, "; ");
                 size_t len = end && (!next || end < next) ? (size_t) (end - p) :
                              next                         ? (size_t) (next - p) :
                                                             strlen(p);
 
-                n += (size_t) snprintf(buf + n, FINGERPRINT_TEXT_MAX - n, "%s%.*s", n > 0 ? "," : "",
-                                       (int) len, p);
+                text_append(buf, FINGERPRINT_TEXT_MAX, ",", "%.*s", (int) len, p);
                 p = next ? next + 2 : p + strlen(p);
         }
 }

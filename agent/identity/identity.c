@@ -5,6 +5,7 @@
 
 #include "config.h"
 #include "json_text.h"
+#include "texts.h"
 #include "topology.h"
 
 #define ORIGIN_KERNEL  "kernel"
@@ -120,15 +121,11 @@ struct slot {
 static int take_number(enum identity_field f, const char *value, uint32_t *ret, char why[static 96]) {
         int r;
 
-        if (fields[f].least > 0 && value[strspn(value, "0")] == '\0') {
-                (void) snprintf(why, 96, "there is at least 1");
-                return -ERANGE;
-        }
+        if (fields[f].least > 0 && value[strspn(value, "0")] == '\0')
+                return text_fail(why, 96, -ERANGE, "there is at least 1");
         r = config_parse_u32(value, ret, why);
-        if (r == 0 && *ret > fields[f].most) {
-                (void) snprintf(why, 96, "more than %" PRIu32, fields[f].most);
-                return -ERANGE;
-        }
+        if (r == 0 && *ret > fields[f].most)
+                return text_fail(why, 96, -ERANGE, "more than %" PRIu32, fields[f].most);
         return r;
 }
 
@@ -147,8 +144,7 @@ static int take_text(enum identity_field f, const char *value, char **ret, char 
                 (void) snprintf(buf, sizeof(buf), "%" PRIu32, number);
                 value = buf;
         } else if (!fields[f].valid(value)) {
-                (void) snprintf(why, 96, "not %s", fields[f].wrong);
-                return -EINVAL;
+                return text_fail(why, 96, -EINVAL, "not %s", fields[f].wrong);
         } else if (fields[f].valid == is_flag)
                 value = value[0] == 't' || value[0] == 'T' ? "true" : "false";
         else if (fields[f].valid == is_bounds && shape_parse_bounds(value, &s) == 0)

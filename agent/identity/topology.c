@@ -3,10 +3,6 @@
 
 /* --- Shapes and words ---------------------------------------------------------------------------------- */
 
-static bool is_digit(char c) {
-        return c >= '0' && c <= '9';
-}
-
 static bool is_letter(char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }

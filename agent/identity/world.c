@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
 
+#include "texts.h"
 #include "topology.h"
 
 static const char *address_of(const struct environment_host *h) {
@@ -8,8 +9,7 @@ static const char *address_of(const struct environment_host *h) {
 }
 
 static int refuse_world(char why[static ENVIRONMENT_WHY_MAX], const char *text) {
-        (void) snprintf(why, ENVIRONMENT_WHY_MAX, "the run's hosts do not fit together: %s", text);
-        return -EINVAL;
+        return text_fail(why, ENVIRONMENT_WHY_MAX, -EINVAL, "the run's hosts do not fit together: %s", text);
 }
 
 /* The registry's word is checked as anybody's: what is in here goes into variables. */

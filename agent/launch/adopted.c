@@ -12,6 +12,7 @@
 #include "chip_marks.h"
 #include "holders.h"
 #include "log.h"
+#include "loop_timer.h"
 #include "owners.h"
 
 #define DEV           "/proc/1/root/dev" /* our own /dev is a private one */
@@ -267,9 +268,7 @@ static void arm(struct adoption *a) {
 
         if (a->chips.n > 0)
                 at = MIN(at, now + ADOPT_MARK_EVERY);
-        /* Both fail only for a source without a loop. */
-        (void) sd_event_source_set_time_relative(a->timer, at - MIN(at, now));
-        (void) sd_event_source_set_enabled(a->timer, SD_EVENT_ONESHOT);
+        (void) loop_timer_in(a->timer, at - MIN(at, now)); /* fails only when the loop ends */
 }
 
 static void walk_soon(struct adoption *a) {
@@ -373,15 +372,15 @@ int adoption_new(struct runs *r, const struct device_settings *s, struct adoptio
         if (k >= 0)
                 k = sd_event_source_set_description(a->nodes, "chip-nodes");
         if (k >= 0)
-                k = sd_event_add_time(r->event, &a->timer, CLOCK_BOOTTIME, 0, USEC_PER_SEC, on_timer, a);
-        if (k >= 0)
-                k = sd_event_source_set_description(a->timer, "chip-marks");
+                k = loop_timer_new(r->event, CLOCK_BOOTTIME, USEC_PER_SEC, "chip-marks", on_timer, a,
+                                   &a->timer);
         if (k < 0)
                 return k;
         watch_nodes(a);
         if (s->adopt == ADOPT_NO)
-                (void) sd_event_source_set_enabled(a->nodes, SD_EVENT_OFF),
-                        (void) sd_event_source_set_enabled(a->timer, SD_EVENT_OFF);
+                (void) sd_event_source_set_enabled(a->nodes, SD_EVENT_OFF);
+        else
+                (void) loop_timer_at(a->timer, 0);
         *ret = TAKE_PTR(a);
         return 0;
 }

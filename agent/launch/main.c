@@ -209,10 +209,8 @@ int main(int argc, char *argv[]) {
         if (i < 0)
                 return options_exit(i);
         wrong = misused(i < argc, exec, record, id, check || show);
-        if (wrong) {
-                fprintf(stderr, "tpu-launchd: %s\nTry 'tpu-launchd --help'.\n", wrong);
-                return EXIT_USAGE;
-        }
+        if (wrong)
+                return options_fail("tpu-launchd", EXIT_USAGE, "%s\nTry 'tpu-launchd --help'.", wrong);
         if (check || show)
                 return report_config(&o, show) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
         if (record || exec)

@@ -5,6 +5,7 @@
 #include "adopted.h"
 #include "handover.h"
 #include "log.h"
+#include "loop_timer.h"
 #include "run_table.h"
 #include "utf8.h"
 
@@ -182,12 +183,8 @@ static int add_timer(struct run *run, usec_t after, sd_event_time_handler_t hand
         int k;
 
         *ret = sd_event_source_disable_unref(*ret);
-        k = sd_event_add_time_relative(run->owner->event, ret, CLOCK_MONOTONIC, after, 10 * USEC_PER_MSEC,
-                                       handler, run);
-        if (k < 0)
-                return k;
-        (void) sd_event_source_set_description(*ret, name);
-        return 0;
+        k = loop_timer_new(run->owner->event, CLOCK_MONOTONIC, 10 * USEC_PER_MSEC, name, handler, run, ret);
+        return k < 0 ? k : loop_timer_in(*ret, after);
 }
 
 static int kill_later(struct run *run, usec_t grace) {

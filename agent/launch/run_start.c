@@ -5,8 +5,10 @@
 
 #include "handover.h"
 #include "log.h"
+#include "loop_timer.h"
 #include "run_table.h"
 #include "secret.h"
+#include "texts.h"
 
 void run_undo(struct runs *r, struct run *run) {
         int k = 0;
@@ -176,12 +178,11 @@ static void write_end(struct runs *r, struct kept_run *kept) {
 void run_finish(struct run *run, const char *words) {
         struct runs *r = run->owner;
         struct kept_run *kept = run->kept;
-        size_t n = strlen(kept->end.why);
 
         assert(kept->state != LAUNCH_EXITED); /* an end is reported once */
         kept->state = LAUNCH_EXITED;
         if (words[0])
-                (void) snprintf(kept->end.why + n, sizeof(kept->end.why) - n, "; %s", words);
+                text_append(kept->end.why, sizeof(kept->end.why), "", "; %s", words);
         drop_environment(kept);
         if (words[0])
                 write_end(r, kept);
@@ -235,12 +236,9 @@ static int look_later(struct run *run, usec_t after) {
         int k;
 
         run->free_timer = sd_event_source_disable_unref(run->free_timer);
-        k = sd_event_add_time_relative(run->owner->event, &run->free_timer, CLOCK_MONOTONIC, after,
-                                       USEC_PER_MSEC, on_look_if_free, run);
-        if (k < 0)
-                return k;
-        (void) sd_event_source_set_description(run->free_timer, "wait-until-free");
-        return 0;
+        k = loop_timer_new(run->owner->event, CLOCK_MONOTONIC, USEC_PER_MSEC, "wait-until-free",
+                           on_look_if_free, run, &run->free_timer);
+        return k < 0 ? k : loop_timer_in(run->free_timer, after);
 }
 
 int run_is_free(const struct run *run, const struct kept_run *wanted, struct problem *p) {
@@ -334,11 +332,10 @@ bool run_retry_restart(struct run *run) {
 void run_wait_for_restart(struct run *run, const struct restart_decision *d) {
         struct kept_run *kept = run->kept;
         usec_t now = host_now(run->owner->host), due = kept->end.boot + d->pause;
-        size_t n = strlen(kept->end.why);
 
         kept->state = LAUNCH_WAITING;
         run->restart = d->next;
-        (void) snprintf(kept->end.why + n, sizeof(kept->end.why) - n, "; %s", d->words);
+        text_append(kept->end.why, sizeof(kept->end.why), "", "; %s", d->words);
         log_notice("run %s: %s", kept->name, d->words);
         run_sweep(run);
         run_await_free_after(run, due > now && due - now <= d->pause ? due - now : 0);

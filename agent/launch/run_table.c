@@ -5,6 +5,7 @@
 #include "holders.h"
 #include "log.h"
 #include "secret.h"
+#include "texts.h"
 
 struct run *run_free(struct run *run) {
         run->kill_timer = sd_event_source_disable_unref(run->kill_timer);
@@ -82,12 +83,13 @@ int run_pids(const struct run *run, struct pid_list *ret) {
 
 int no_such_run(const struct runs *r, const char *name, struct problem *p) {
         char known[NAMED_MAX * (RUN_NAME_MAX + 3)] = "";
-        size_t n = 0, i = 0;
+        size_t i = 0;
 
         for (const struct run *run = r->list; run && i < NAMED_MAX; run = run->next)
-                if (!run->kept->only_here) /* whoever asks */
-                        n += (size_t) snprintf(known + n, sizeof(known) - n, "%s%s", i++ > 0 ? ", " : "",
-                                               run->kept->name);
+                if (!run->kept->only_here) { /* whoever asks */
+                        text_append(known, sizeof(known), ", ", "%s", run->kept->name);
+                        i++;
+                }
         return problem_set(p, -ENOENT, "tpuctl runs", "there is no run '%.64s' on this host%s%s", name,
                            i > 1   ? "; there are: "
                            : i > 0 ? "; there is: "

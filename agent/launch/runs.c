@@ -239,9 +239,7 @@ static void pick_name(const struct runs *r, struct kept_run *kept) {
 /* Whether asked comes after the other, before it (< 0), or is it. The registry lets an intent begin under
  * the name of another only when that has ended: what is asked for with another serial is the later one. */
 static int compare_generations(const struct kept_run *asked, const struct kept_run *other) {
-        if (!streq(asked->intent, other->intent))
-                return 1;
-        return asked->generation < other->generation ? -1 : asked->generation > other->generation;
+        return streq(asked->intent, other->intent) ? COMPARE(asked->generation, other->generation) : 1;
 }
 
 /* asked is to begin after the end of run, and nothing else that waited for it. */

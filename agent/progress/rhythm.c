@@ -3,36 +3,27 @@
 
 #include <assert.h>
 
+#include "grow.h"
+
 /* --- Intervals ----------------------------------------------------------------------------------------- */
 
 void rhythm_clear(struct rhythm *r) {
         r->n = r->next = 0;
 }
 
-/* The first place of the sorted ones whose value is not below v; n when there is none. */
-static uint32_t place_of(const struct rhythm *r, usec_t v) {
-        uint32_t low = 0, high = r->n;
-
-        while (low < high) {
-                uint32_t middle = (low + high) / 2;
-
-                if (r->sorted[middle] < v)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low;
+static size_t place_of(const struct rhythm *r, usec_t v) {
+        return SORTED_PLACE(r->n, i, r->sorted[i] < v);
 }
 
 static void forget(struct rhythm *r, usec_t v) {
-        uint32_t at = place_of(r, v);
+        size_t at = place_of(r, v);
 
         r->n--;
         memmove(&r->sorted[at], &r->sorted[at + 1], (r->n - at) * sizeof(r->sorted[0]));
 }
 
 void rhythm_add(struct rhythm *r, usec_t interval) {
-        uint32_t at;
+        size_t at;
 
         if (r->n == RHYTHM_KEPT)
                 forget(r, r->last[r->next]);

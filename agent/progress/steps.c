@@ -6,6 +6,8 @@
 #include <math.h>
 #include <regex.h>
 
+#include "texts.h"
+
 /* --- MaxText's lines ----------------------------------------------------------------------------------- */
 
 /* What is left of the line. */
@@ -20,10 +22,6 @@ static bool take_literal(struct text *t, const char *literal) {
                 return false;
         t->p += n;
         return true;
-}
-
-static bool is_digit(char c) {
-        return c >= '0' && c <= '9';
 }
 
 /* A number must end where a field ends: "12abc" is none. */
@@ -405,10 +403,8 @@ int step_expression_new(const char *text, char *why, size_t why_size, struct ste
         const char *no = strlen(text) > STEP_EXPRESSION_MAX ? "it is longer than 255 bytes" : refused(text);
         int r;
 
-        if (no) {
-                (void) snprintf(why, why_size, "%s", no);
-                return -EINVAL;
-        }
+        if (no)
+                return text_fail(why, why_size, -EINVAL, "%s", no);
         e = calloc(1, sizeof(*e));
         if (!e)
                 return -ENOMEM;

@@ -2,7 +2,8 @@
 #include "suspicion.h"
 
 #include <assert.h>
-#include <stdarg.h>
+
+#include "texts.h"
 
 /* --- What a run takes of its host --------------------------------------------------------------------- */
 
@@ -17,8 +18,10 @@ static double counter_rate(int64_t from, int64_t to, usec_t span) {
         return from < 0 || to < from ? -1 : (double) (to - from) * USEC_PER_SEC / (double) span;
 }
 
-struct activity_rate activity_between(const struct activity_reading *from,
-                                      const struct activity_reading *to) {
+/* The rates between two readings. All unknown when no time lies between them; a counter that went back is
+ * unknown. */
+static struct activity_rate activity_between(const struct activity_reading *from,
+                                             const struct activity_reading *to) {
         usec_t span = to->at > from->at ? to->at - from->at : 0;
         struct activity_rate r = { .cores = -1, .written = -1, .net = -1 };
 
@@ -32,7 +35,9 @@ struct activity_rate activity_between(const struct activity_reading *from,
         return r;
 }
 
-void activity_take(struct activity *a, const struct activity_reading *r, bool calm) {
+/* calm: steps went on since the last reading, without a pause; unless the next step tells otherwise, that is
+ * usual. */
+static void activity_take(struct activity *a, const struct activity_reading *r, bool calm) {
         if (calm && a->last.at > 0 && r->at > a->last.at) {
                 a->pending = activity_between(&a->last, r);
                 a->pends = true;
@@ -46,7 +51,8 @@ void activity_take(struct activity *a, const struct activity_reading *r, bool ca
         a->last = *r;
 }
 
-void activity_stepped(struct activity *a, bool in_time) {
+/* A step was done, after no longer than it should take, or not: what is read next is behind it. */
+static void activity_stepped(struct activity *a, bool in_time) {
         assert(a->n <= ACTIVITY_KEPT && a->next < ACTIVITY_KEPT);
         if (a->pends && in_time) {
                 a->usual[a->next] = a->pending;
@@ -57,14 +63,13 @@ void activity_stepped(struct activity *a, bool in_time) {
         a->mark.at = 0;
 }
 
-struct activity_rate activity_since(const struct activity *a) {
+/* Lately, up to the last reading; of what lies behind the last step alone. */
+static struct activity_rate activity_since(const struct activity *a) {
         return activity_between(&a->mark, &a->last);
 }
 
 static int compare_doubles(const void *a, const void *b) {
-        double x = *(const double *) a, y = *(const double *) b;
-
-        return x < y ? -1 : x > y;
+        return COMPARE(*(const double *) a, *(const double *) b);
 }
 
 /* Of what is known among one column of the rates. */
@@ -84,7 +89,8 @@ static double median_of(const struct activity *a, size_t offset) {
         return known[n / 2];
 }
 
-struct activity_rate activity_usual(const struct activity *a) {
+/* The median of each while steps go on; unknown while too little was seen. */
+static struct activity_rate activity_usual(const struct activity *a) {
         return (struct activity_rate){ .cores = median_of(a, offsetof(struct activity_rate, cores)),
                                        .written = median_of(a, offsetof(struct activity_rate, written)),
                                        .net = median_of(a, offsetof(struct activity_rate, net)) };
@@ -99,7 +105,12 @@ static bool as_usual(const struct activity_rate *usual, const struct activity_ra
                is_about(usual->cores, now->cores);
 }
 
-bool activity_is_work(const struct activity_rate *usual, const struct activity_rate *now) {
+/*
+ * It does something: it writes, or burns more cores, as checkpoints and compilers do; or it takes the CPU
+ * and the network that steps take, which a long step behind a pause does and nothing that stands. Unknown is
+ * no.
+ */
+static bool activity_is_work(const struct activity_rate *usual, const struct activity_rate *now) {
         bool cores = now->cores >= 0 && usual->cores >= 0 && now->cores >= usual->cores + CORES_MORE &&
                      now->cores >= usual->cores * CORES_TIMES;
 
@@ -130,8 +141,12 @@ static bool cpu_is_silent(const struct silence *s, double usual, double cores) {
                (low >= usual * CHANGED || high <= usual / CHANGED);
 }
 
-bool silence_take(struct silence *s, const struct activity *a, const struct activity_rate *window,
-                  usec_t began, usec_t now, usec_t line_at, double idle) {
+/*
+ * One window of readings, that ended at now; line_at: the last line of the log (0: none); idle: seconds that
+ * the TPU did nothing (negative: not known). Returns whether it was silent.
+ */
+static bool silence_take(struct silence *s, const struct activity *a, const struct activity_rate *window,
+                         usec_t began, usec_t now, usec_t line_at, double idle) {
         struct activity_rate usual = activity_usual(a);
         bool silent = a->n >= SILENCE_WINDOWS && usual.net >= NET_USUAL && window->net >= 0 &&
                       window->net <= usual.net * NET_SHARE && now - MIN(now, line_at) >= SILENCE_LOG &&
@@ -352,14 +367,7 @@ static bool may_go_on(const struct run_watch *w, const struct suspicion *s, usec
                s->now.cores >= (s->usual.cores >= 0 ? s->usual.cores / 2 : WORKING_CORES);
 }
 
-static _printf_(2, 3) void add_reason(char why[static SUSPICION_WHY_MAX], const char *fmt, ...) {
-        size_t n = strlen(why);
-        va_list ap;
-
-        va_start(ap, fmt);
-        (void) vsnprintf(why + n, SUSPICION_WHY_MAX - n, fmt, ap);
-        va_end(ap);
-}
+#define add_reason(why, ...) text_append(why, SUSPICION_WHY_MAX, "", __VA_ARGS__)
 
 static double seconds(usec_t t) {
         return (double) t / USEC_PER_SEC;

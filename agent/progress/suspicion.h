@@ -32,27 +32,6 @@ struct activity {
         bool pends;
 };
 
-/* The rates between two readings. All unknown when no time lies between them; a counter that went back is
- * unknown. */
-struct activity_rate activity_between(const struct activity_reading *from,
-                                      const struct activity_reading *to);
-/* calm: steps went on since the last reading, without a pause; unless the next step tells otherwise, that is
- * usual. */
-void activity_take(struct activity *a, const struct activity_reading *r, bool calm);
-/* A step was done, after no longer than it should take, or not: what is read next is behind it. */
-void activity_stepped(struct activity *a, bool in_time);
-/* The median of each while steps go on; unknown while too little was seen. */
-struct activity_rate activity_usual(const struct activity *a);
-/* Lately, up to the last reading; of what lies behind the last step alone. */
-struct activity_rate activity_since(const struct activity *a);
-
-/*
- * It does something: it writes, or burns more cores, as checkpoints and compilers do; or it takes the CPU
- * and the network that steps take, which a long step behind a pause does and nothing that stands. Unknown is
- * no.
- */
-bool activity_is_work(const struct activity_rate *usual, const struct activity_rate *now);
-
 /* --- Silence --- */
 
 /*
@@ -71,12 +50,6 @@ struct silence {
         double low, high; /* cores of the windows since then */
 };
 
-/*
- * One window of readings, that ended at now; line_at: the last line of the log (0: none); idle: seconds that
- * the TPU did nothing (negative: not known). Returns whether it was silent.
- */
-bool silence_take(struct silence *s, const struct activity *a, const struct activity_rate *window,
-                  usec_t began, usec_t now, usec_t line_at, double idle);
 /* When it is to be believed; USEC_INFINITY: it is not silent. */
 usec_t silence_due(const struct silence *s);
 

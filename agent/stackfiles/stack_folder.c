@@ -7,6 +7,7 @@
 #include <sys/inotify.h>
 #include <sys/stat.h>
 
+#include "loop_timer.h"
 #include "open_folder.h"
 
 #define NAME_SIZE 128 /* of a file; longer ones are not followed */
@@ -379,8 +380,7 @@ static bool drain(struct stack_folder *f) {
 }
 
 static void arm_settled(struct stack_folder *f) {
-        if (sd_event_source_set_time_relative(f->settled, f->settle) >= 0)
-                (void) sd_event_source_set_enabled(f->settled, SD_EVENT_ONESHOT);
+        (void) loop_timer_in(f->settled, f->settle); /* fails only when the loop ends */
         (void) sd_event_source_set_enabled(f->io, SD_EVENT_OFF);
 }
 
@@ -470,11 +470,12 @@ int stack_folder_new(sd_event *e, const struct host *h, const char *pattern, use
         f->userdata = userdata;
         r = take_pattern(f, pattern);
         if (r == 0)
-                r = sd_event_add_time_relative(e, &f->settled, CLOCK_MONOTONIC, 0, settle / 4, on_settled,
-                                               f);
+                r = loop_timer_new(e, CLOCK_MONOTONIC, settle / 4, "stack-files-settled", on_settled, f,
+                                   &f->settled);
+        if (r >= 0)
+                r = loop_timer_in(f->settled, 0);
         if (r < 0)
                 return r;
-        (void) sd_event_source_set_description(f->settled, "stack-files-settled");
         *ret = TAKE_PTR(f); /* what is there already is looked at with the first turn of the loop */
         return 0;
 }

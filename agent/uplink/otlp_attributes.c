@@ -84,7 +84,7 @@ size_t otlp_attributes_bytes(const struct otlp_attribute *a, size_t n) {
         return sum;
 }
 
-int otlp_value_make(struct arena *arena, const struct otlp_attribute *a, Otlp__AnyValue *ret) {
+static int otlp_value_make(struct arena *arena, const struct otlp_attribute *a, Otlp__AnyValue *ret) {
         otlp__any_value__init(ret);
         if (!a->text) {
                 ret->value_case = OTLP__ANY_VALUE__VALUE_INT_VALUE;

@@ -44,7 +44,7 @@ static uint64_t parse_name(const char *name) {
 static int compare_segments(const void *a, const void *b) {
         const struct segment *x = a, *y = b;
 
-        return x->first_seq < y->first_seq ? -1 : x->first_seq > y->first_seq;
+        return COMPARE(x->first_seq, y->first_seq);
 }
 
 int segments_reserve(struct segments *s) {

@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <sys/stat.h>
 
+#include "loop_timer.h"
 #include "otlp_look.h"
 #include "uplink_state.h"
 
@@ -33,8 +34,7 @@ static void arm_sync(struct channel *ch, usec_t span) {
 
         if (sd_event_source_get_enabled(ch->sync_timer, &enabled) > 0)
                 return; /* something waits already, and will take this along */
-        if (sd_event_source_set_time_relative(ch->sync_timer, span) >= 0)
-                (void) sd_event_source_set_enabled(ch->sync_timer, SD_EVENT_ONESHOT);
+        (void) loop_timer_in(ch->sync_timer, span); /* fails only when the loop ends */
 }
 
 /* The spool cannot be written: said, and tried again later. */
@@ -291,12 +291,8 @@ static int channel_new(struct uplink *u, enum uplink_class c) {
 
         ch->uplink = u;
         ch->class = c;
-        r = sd_event_add_time_relative(u->event, &ch->sync_timer, CLOCK_MONOTONIC, 0, SYNC_ACCURACY,
-                                       on_sync_timer, ch);
-        if (r < 0)
-                return r;
-        (void) sd_event_source_set_description(ch->sync_timer, "spool-sync");
-        r = sd_event_source_set_enabled(ch->sync_timer, SD_EVENT_OFF);
+        r = loop_timer_new(u->event, CLOCK_MONOTONIC, SYNC_ACCURACY, "spool-sync", on_sync_timer, ch,
+                           &ch->sync_timer);
         if (r < 0)
                 return r;
         if (u->n_endpoints > 0) {

@@ -4,6 +4,7 @@
 #include "endpoint.h"
 #include "backoff.h"
 #include "events.h"
+#include "loop_timer.h"
 #include "otlp_look.h"
 #include "uplink_state.h"
 
@@ -32,8 +33,7 @@ static int on_send_timer(sd_event_source *source, uint64_t usec, void *userdata)
 static void wake_at(struct channel *ch, usec_t at, usec_t now) {
         if (ch->wake == at)
                 return;
-        if (sd_event_source_set_time_relative(ch->send_timer, at > now ? at - now : 0) >= 0 &&
-            sd_event_source_set_enabled(ch->send_timer, SD_EVENT_ONESHOT) >= 0)
+        if (loop_timer_in(ch->send_timer, at - MIN(at, now)) >= 0)
                 ch->wake = at;
 }
 
@@ -284,14 +284,8 @@ static void on_answered(const struct exchange_answer *a, void *userdata) {
 /* --- Life ---------------------------------------------------------------------------------------------- */
 
 int channel_init_send(struct channel *ch) {
-        int r;
-
-        r = sd_event_add_time_relative(ch->uplink->event, &ch->send_timer, CLOCK_MONOTONIC, 0,
-                                       50 * USEC_PER_MSEC, on_send_timer, ch);
-        if (r < 0)
-                return r;
-        (void) sd_event_source_set_description(ch->send_timer, "uplink-retry");
-        return sd_event_source_set_enabled(ch->send_timer, SD_EVENT_OFF);
+        return loop_timer_new(ch->uplink->event, CLOCK_MONOTONIC, 50 * USEC_PER_MSEC, "uplink-retry",
+                              on_send_timer, ch, &ch->send_timer);
 }
 
 void channel_clear_send(struct channel *ch) {

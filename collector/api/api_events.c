@@ -287,7 +287,7 @@ int follow_add(struct follow *f, const struct follow_what *what, unsigned second
 
                 for (const struct waiter *o = f->first; o; o = o->next)
                         next = MIN(next, o->until);
-                return MIN(loop_timer_at(f->timer, next), 0);
+                return loop_timer_at(f->timer, next);
         }
         return 0;
 }

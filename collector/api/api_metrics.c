@@ -3,7 +3,7 @@
 #include "exposition.h"
 #include "counters.h"
 #include "host.h"
-#include "process_cost.h"
+#include "proc_pid.h"
 
 static const unsigned statuses[COUNTERS_STATUSES_N] = COUNTERS_STATUSES;
 

@@ -6,6 +6,7 @@
 #include "first_word.h"
 #include "json_text.h"
 #include "log.h"
+#include "texts.h"
 
 #define BY_MAX 640
 
@@ -315,17 +316,15 @@ static int parse_order(const struct api *a, const struct http_request *q, json_t
         usec_t now = clock_real(a->clock);
         char by[BY_MAX];
 
-        if (until >= 0 && ((usec_t) until <= now || (usec_t) until > now + UNTIL_MAX)) {
-                (void) snprintf(why, ARGUMENTS_WHY_MAX, "until= must be a time up to a year ahead");
-                return -EINVAL;
-        }
+        if (until >= 0 && ((usec_t) until <= now || (usec_t) until > now + UNTIL_MAX))
+                return text_fail(why, ARGUMENTS_WHY_MAX, -EINVAL,
+                                 "until= must be a time up to a year ahead");
         *ret = json_pack("{s:s, s:s, s:I, s:I}", "reason",
                          reason ? reason : "", "by", by_text(a, q, by), "at", (json_int_t) now, "until",
                          (json_int_t) MAX(until, 0));
         if (*ret)
                 return 0;
-        (void) snprintf(why, ARGUMENTS_WHY_MAX, "reason= is no UTF-8");
-        return -EINVAL;
+        return text_fail(why, ARGUMENTS_WHY_MAX, -EINVAL, "reason= is no UTF-8");
 }
 
 static void reply_done(const struct api *a, const struct http_request *q, struct http_reply *reply,

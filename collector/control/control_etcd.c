@@ -8,6 +8,7 @@
 #include "keep.h"
 #include "log.h"
 #include "loop_timer.h"
+#include "texts.h"
 
 #define TRY_LEAST (500 * USEC_PER_MSEC)
 #define TRY_MOST (1500 * USEC_PER_MSEC)
@@ -160,9 +161,8 @@ static int write_batch(struct control_store *s, const json_t *batch) {
 
         if (r >= 0)
                 return 1;
-        (void) snprintf(s->why, sizeof(s->why), "etcd: %s",
-                        r == -EMSGSIZE ? "a record is larger than one value may be" : strerror(-r));
-        return r;
+        return text_fail(s->why, sizeof(s->why), r, "etcd: %s",
+                         r == -EMSGSIZE ? "a record is larger than one value may be" : strerror(-r));
 }
 
 static int etcd_resign(struct control_store *s) {

@@ -18,19 +18,12 @@ void peers_clear(struct peers *p) {
         *p = PEERS_NULL;
 }
 
-bool address_is_loopback(const char *text) {
+/* Whether a text "10.0.0.1:80" is on this machine alone. */
+static bool address_is_loopback(const char *text) {
         return startswith(text, "127.") || startswith(text, "[::1]");
 }
 
 /* --- Ends ------------------------------------------------------------------------------------------- */
-
-static const struct captured_socket *socket_by(const struct host_capture *c,
-                                               const struct captured_process *p, uint64_t inode) {
-        for (uint32_t i = 0; p && i < p->n_sockets; i++)
-                if (c->sockets[p->first_socket + i].inode == inode)
-                        return &c->sockets[p->first_socket + i];
-        return NULL;
-}
 
 static bool is_connection(const struct captured_socket *s) {
         return s->protocol == IPPROTO_TCP && s->state != LISTENS && s->state != CLOSED && s->remote != 0 &&
@@ -49,10 +42,10 @@ static int add_ends(struct peers *p, const struct seen_host *h, uint32_t host) {
 
                 for (uint32_t k = 0; k < q->n_sockets; k++) {
                         const struct captured_socket *s = &c->sockets[q->first_socket + k];
-                        const struct captured_socket *old = socket_by(before, then, s->inode);
+                        const struct captured_socket *old = captured_socket_of(before, then, s->inode);
                         int r;
 
-                        if (!is_connection(s) || socket_by(c, parent, s->inode))
+                        if (!is_connection(s) || captured_socket_of(c, parent, s->inode))
                                 continue;
                         if (p->n >= ENDS_MAX) /* what finds no room is no evidence */
                                 return 0;

@@ -36,5 +36,3 @@ const struct peer_end *peers_find(const struct peers *p, uint32_t host, uint64_t
 /* What it sends is not acknowledged again and again, or not taken though nothing lies unread at the other
  * end: neither of the two programs is why. */
 bool peer_end_lost(const struct peers *p, const struct peer_end *end);
-/* Whether a text "10.0.0.1:80" is on this machine alone. */
-bool address_is_loopback(const char *text);

@@ -158,37 +158,3 @@ int seen_hosts_gather(struct seen_hosts *h, const struct scene *s, const char *s
                 qsort(sorted, n, sizeof(*sorted), compare_captures);
         return gather_hosts(h, sorted, n, slice, hosts);
 }
-
-/* --- Of one capture -------------------------------------------------------------------------------- */
-
-const struct captured_process *captured_process_of(const struct host_capture *c, uint32_t pid) {
-        for (size_t i = 0; c && pid > 0 && i < c->n_processes; i++)
-                if (c->processes[i].pid == pid)
-                        return &c->processes[i];
-        return NULL;
-}
-
-const struct captured_thread *captured_thread_of(const struct host_capture *c,
-                                                 const struct captured_process *p, uint32_t tid) {
-        for (uint32_t i = 0; p && tid > 0 && i < p->n_threads; i++)
-                if (c->threads[p->first_thread + i].tid == tid)
-                        return &c->threads[p->first_thread + i];
-        return NULL;
-}
-
-const struct captured_thread *captured_main_of(const struct host_capture *c,
-                                               const struct captured_process *p) {
-        const struct captured_thread *first = p && p->n_threads > 0 ? &c->threads[p->first_thread] : NULL,
-                                     *t;
-
-        if (!first || first->tid == p->pid)
-                return first;
-        t = captured_thread_of(c, p, p->pid);
-        return t ? t : first;
-}
-
-char captured_state_of(const struct captured_process *p, const struct captured_thread *t) {
-        return p->state == 'T' || p->state == 't' || p->state == 'Z' || p->state == 'X' || !t || !t->state
-                       ? p->state
-                       : t->state;
-}

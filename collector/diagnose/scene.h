@@ -42,14 +42,3 @@ void seen_hosts_clear(struct seen_hosts *h);
 /* slice: only hosts of that one; NULL: all. hosts: how many the slice has, so that workers below it who are
  * missing are silent; 0: not known. The scene is borrowed. -ENOMEM, -E2BIG. */
 int seen_hosts_gather(struct seen_hosts *h, const struct scene *s, const char *slice, uint32_t hosts);
-
-/* NULL: there is none. */
-const struct captured_process *captured_process_of(const struct host_capture *c, uint32_t pid);
-/* Of that process; NULL: there is none, or its number is not known. */
-const struct captured_thread *captured_thread_of(const struct host_capture *c,
-                                                 const struct captured_process *p, uint32_t tid);
-/* The one whose number is the process's; else the first; NULL: there is none. */
-const struct captured_thread *captured_main_of(const struct host_capture *c,
-                                               const struct captured_process *p);
-/* A stopped or ended process is so with all of its threads. */
-char captured_state_of(const struct captured_process *p, const struct captured_thread *t);

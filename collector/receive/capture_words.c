@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture_words.h"
 
+#include "texts.h"
+
 #define WORKERS_MAX 4096 /* of a slice, as the planner has it */
 #define HOSTS_MAX   1000000
 #define TIME_MAX    INT64_C(253402300800000000) /* the year 10000 */
@@ -33,10 +35,8 @@ int capture_words_parse(const struct http_request *q, struct capture_words *ret,
         struct arguments a = { .table = words, .lenient = true };
         struct capture_words w;
 
-        if (arguments_read(&a, q) < 0) {
-                (void) snprintf(why, ARGUMENTS_WHY_MAX, "%s", a.why);
-                return -EINVAL;
-        }
+        if (arguments_read(&a, q) < 0)
+                return text_fail(why, ARGUMENTS_WHY_MAX, -EINVAL, "%s", a.why);
         w = (struct capture_words){ .worker = arguments_number(&a, "worker", -1),
                                     .generation = arguments_number(&a, "generation", -1),
                                     .round = arguments_number(&a, "round", -1),

@@ -2,6 +2,7 @@
 #include "slot_from.h"
 
 #include "log.h"
+#include "texts.h"
 
 #define NAMES_MAX 8
 #define HOST_MAX  64 /* bytes of a host's name with its end, as docs/registry.md has it */
@@ -62,17 +63,12 @@ bool slot_from_gives(struct slot_from *f, const char *slice, unsigned worker, co
 static int take_name(void *userdata, char *word, char why[static NAME_LIST_WHY_MAX]) {
         struct slot_from *f = userdata;
 
-        if (!strstr(word, SLICE_PLACE) || !strstr(word, WORKER_PLACE)) {
-                (void) snprintf(why, NAME_LIST_WHY_MAX,
-                                "'%.100s' is no path of a file, and no name with " SLICE_PLACE
-                                " and " WORKER_PLACE ", as " SLICE_PLACE "-w-" WORKER_PLACE,
-                                word);
-                return -EINVAL;
-        }
-        if (f->n == NAMES_MAX) {
-                (void) snprintf(why, NAME_LIST_WHY_MAX, "more than %d names", NAMES_MAX);
-                return -E2BIG;
-        }
+        if (!strstr(word, SLICE_PLACE) || !strstr(word, WORKER_PLACE))
+                return text_fail(why, NAME_LIST_WHY_MAX, -EINVAL,
+                                 "'%.100s' is no path of a file, and no name with " SLICE_PLACE " and "
+                                 WORKER_PLACE ", as " SLICE_PLACE "-w-" WORKER_PLACE, word);
+        if (f->n == NAMES_MAX)
+                return text_fail(why, NAME_LIST_WHY_MAX, -E2BIG, "more than %d names", NAMES_MAX);
         f->names[f->n++] = word;
         return 0;
 }

@@ -110,11 +110,10 @@ int retain_new(const struct damage *d, const struct clock *clock, const struct s
         if (!r)
                 return -ENOMEM;
         *r = (struct retain) { .damage = d, .clock = clock, .what = *what };
-        q = sd_event_add_time_relative(d->event, &r->timer, CLOCK_MONOTONIC, USEC_PER_SEC, TIMER_ACCURACY,
-                                       on_timer, r);
+        q = loop_timer_new(d->event, CLOCK_MONOTONIC, TIMER_ACCURACY, "retention", on_timer, r, &r->timer);
         restore_time(r);
         if (q >= 0)
-                q = sd_event_source_set_description(r->timer, "retention");
+                q = loop_timer_in(r->timer, USEC_PER_SEC);
         if (q >= 0)
                 q = sd_event_source_set_priority(r->timer, SD_EVENT_PRIORITY_IDLE);
         if (q < 0)

@@ -7,6 +7,7 @@
 #include "check_words.h"
 #include "clock.h"
 #include "paths.h"
+#include "texts.h"
 #include "utf8.h"
 
 #define FILE_HEAD "tpu-contested 1"
@@ -201,10 +202,9 @@ static const char *known_candidates(const struct host *h, char buf[static 128]) 
         buf[0] = '\0';
         for (size_t i = 0; i < ELEMENTSOF(known); i++) {
                 _cleanup_close_ int fd = host_open_file(h, known[i].path, O_PATH);
-                size_t n = strlen(buf);
 
                 if (fd >= 0)
-                        (void) snprintf(buf + n, 128 - n, "%s%s", n > 0 ? ", " : "", known[i].name);
+                        text_append(buf, 128, ", ", "%s", known[i].name);
         }
         return buf;
 }

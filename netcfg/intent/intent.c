@@ -6,6 +6,7 @@
 #include "network.h"
 #include "paths.h"
 #include "profile.h"
+#include "texts.h"
 
 #define GENERIC "generic"
 
@@ -36,11 +37,9 @@ struct choice {
 static int parse_profile_name(const char *value, void *dest, char why[static 96]) {
         size_t n = strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789-");
 
-        if (n == 0 || value[n] || n >= sizeof(((struct choice *) NULL)->profile)) {
-                (void) snprintf(why, 96,
-                                "not the name of a profile (a-z, 0-9 and -, 31 characters at most)");
-                return -EINVAL;
-        }
+        if (n == 0 || value[n] || n >= sizeof(((struct choice *) NULL)->profile))
+                return text_fail(why, 96, -EINVAL,
+                                 "not the name of a profile (a-z, 0-9 and -, 31 characters at most)");
         memcpy(dest, value, n + 1);
         return 0;
 }

@@ -2,6 +2,7 @@
 #include "log.h"
 #include "network.h"
 #include "paths.h"
+#include "texts.h"
 
 #define FILE_HEAD "tpu-netcfg-network-mtu 1"
 #define FILE_PATH PATH_NETCFG_RUNTIME "/" INTENT_NETWORKS_FILE
@@ -80,10 +81,8 @@ int intent_networks_take(struct intent *i, const struct link_table *t, const str
                 return r;
         if (!known)
                 forget_gone(i, t);
-        if (!known && i->n_networks == INTENT_NETWORKS_MAX) {
-                (void) snprintf(why, 160, "NIC %s: more than %d NICs", mac, INTENT_NETWORKS_MAX);
-                return -ENOSPC;
-        }
+        if (!known && i->n_networks == INTENT_NETWORKS_MAX)
+                return text_fail(why, 160, -ENOSPC, "NIC %s: more than %d NICs", mac, INTENT_NETWORKS_MAX);
         i->networks[known ? (size_t) (known - i->networks) : i->n_networks++] = *offer;
         return 0;
 }

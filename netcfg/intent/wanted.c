@@ -2,6 +2,7 @@
 #include <fnmatch.h>
 
 #include "check_words.h"
+#include "texts.h"
 #include "wanted.h"
 
 static bool matches(const char *list, const char *name) {
@@ -70,17 +71,15 @@ static bool is_there(const char *name, const struct link_table *t) {
 
 bool intent_judge_names(const struct intent *i, const struct link_table *t, struct finding *ret) {
         static const struct intent by_kind;
-        char copy[sizeof(i->nics)], absent[sizeof(i->nics)], there[INTENT_NICS_TEXT_MAX], file[128];
+        char copy[sizeof(i->nics)], absent[sizeof(i->nics)] = "", there[INTENT_NICS_TEXT_MAX], file[128];
         bool none = intent_count_data_nics(i, t) == 0;
         char *at = copy, *word;
-        size_t n = 0;
 
         memcpy(copy, i->nics, sizeof(copy));
         while ((word = strsep(&at, " \t,")))
                 if (word[0] && (none || !strpbrk(word, "*?[")) && !is_there(word, t))
-                        n += (size_t) snprintf(absent + n, sizeof(absent) - n, "%s%s", n > 0 ? "," : "",
-                                               word);
-        if (n == 0)
+                        text_append(absent, sizeof(absent), ",", "%s", word);
+        if (!absent[0])
                 return false;
         intent_data_nics(&by_kind, t, there);
         (void) snprintf(file, sizeof(file), "%.*s", (int) strcspn(i->nics_where, ":"), i->nics_where);

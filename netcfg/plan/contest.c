@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "grow.h"
 #include "source.h"
 
 static struct contest_entry *find_entry(struct contest *c, const struct plan_op *op) {
@@ -129,7 +130,7 @@ enum contest_answer contest_judge(struct contest *c, const struct plan_op *op, u
 /* A new entry. With as many as there can be settings, the one repaired longest ago makes room: NICs come and
  * go. */
 static struct contest_entry *add_entry(struct contest *c) {
-        struct contest_entry *grown, *oldest = c->entries;
+        struct contest_entry *oldest = c->entries;
 
         assert(c->n <= CONTEST_MAX);
         if (c->n == CONTEST_MAX) {
@@ -139,11 +140,7 @@ static struct contest_entry *add_entry(struct contest *c) {
                                 oldest = &c->entries[i];
                 return oldest;
         }
-        grown = reallocarray(c->entries, c->n + 1, sizeof(*c->entries));
-        if (!grown)
-                return NULL;
-        c->entries = grown;
-        return &c->entries[c->n++];
+        return grow_by_one(&c->entries, c->n, sizeof(*c->entries)) < 0 ? NULL : &c->entries[c->n++];
 }
 
 static struct contest_entry *find_or_add_entry(struct contest *c, const struct plan_op *op) {

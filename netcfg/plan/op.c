@@ -4,6 +4,7 @@
 #include <linux/rtnetlink.h>
 
 #include "finding.h"
+#include "grow.h"
 
 void found_clear(struct found *f) {
         link_table_clear(&f->links);
@@ -21,11 +22,8 @@ void plan_clear(struct plan *p) {
 }
 
 int plan_add(struct plan *p, const struct plan_op *op) {
-        struct plan_op *grown = reallocarray(p->ops, p->n + 1, sizeof(*p->ops));
-
-        if (!grown)
+        if (grow_by_one(&p->ops, p->n, sizeof(*p->ops)) < 0)
                 return -ENOMEM;
-        p->ops = grown;
         p->ops[p->n++] = *op;
         return 0;
 }

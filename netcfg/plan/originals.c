@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "originals.h"
 
+#include "grow.h"
+
 #define BOOT "boot "
 #define NO_NIC "-"
 
@@ -10,14 +12,10 @@ void originals_clear(struct originals *o) {
 }
 
 static int add_original(struct originals *o, const struct original *item) {
-        struct original *grown;
-
         if (o->n == ORIGINALS_MAX)
                 return -E2BIG;
-        grown = reallocarray(o->items, o->n + 1, sizeof(*o->items));
-        if (!grown)
+        if (grow_by_one(&o->items, o->n, sizeof(*o->items)) < 0)
                 return -ENOMEM;
-        o->items = grown;
         o->items[o->n++] = *item;
         return 0;
 }

@@ -205,15 +205,11 @@ static int compare_destinations(const struct route *a, const struct route *b) {
 /* Of two for the same destination, the one that the main table takes comes first. */
 static int compare_picks(const void *a, const void *b) {
         const struct pick *x = a, *y = b;
-        int r = compare_destinations(x->route, y->route);
 
-        if (r != 0)
-                return r;
-        if (x->route->priority != y->route->priority)
-                return x->route->priority < y->route->priority ? -1 : 1;
-        if (x->use != y->use)
-                return x->use == USE_COPY ? -1 : 1;
-        return memcmp(x->route->gateway, y->route->gateway, sizeof(x->route->gateway));
+        return compare_destinations(x->route, y->route) ?:
+               COMPARE(x->route->priority, y->route->priority) ?:
+               COMPARE(y->use == USE_COPY, x->use == USE_COPY) ?:
+               memcmp(x->route->gateway, y->route->gateway, sizeof(x->route->gateway));
 }
 
 /* What goes into the table, one for each destination. Picks has room for all routes. Returns how many. */

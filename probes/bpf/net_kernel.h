@@ -14,7 +14,6 @@
 #define TCP_SYN_SENT 2
 #define TCP_SYN_RECV 3
 #define TCP_TIME_WAIT 6
-#define TCP_CLOSE 7
 #define TCP_NEW_SYN_RECV 12
 
 #define TCP_CA_RECOVERY 3        /* include/uapi/linux/tcp.h, enum tcp_ca_state */
@@ -77,7 +76,6 @@ struct sock_cgroup_data___before_515 {
 struct sock {
         struct sock_common __sk_common;
         int sk_err;
-        unsigned short sk_protocol;
         struct sock_cgroup_data sk_cgrp_data;
 };
 

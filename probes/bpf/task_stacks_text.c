@@ -8,9 +8,7 @@ void task_stack_list_clear(struct task_stack_list *l) {
 }
 
 static int compare_tasks(const void *a, const void *b) {
-        pid_t x = ((const struct task_stack *) a)->tid, y = ((const struct task_stack *) b)->tid;
-
-        return x < y ? -1 : x > y;
+        return COMPARE(((const struct task_stack *) a)->tid, ((const struct task_stack *) b)->tid);
 }
 
 const struct task_stack *task_stack_find(const struct task_stack_list *l, pid_t tid) {

@@ -2,6 +2,7 @@
 #include "run_look.h"
 
 #include "cgroup_files.h"
+#include "proc_pid.h"
 
 /* --- Threads ------------------------------------------------------------------------------------------- */
 
@@ -11,20 +12,13 @@ struct walk {
         struct lines *lines;
 };
 
-/* "TID (NAME) STATE …": the name may hold anything, also ")". */
 static void take_thread_state(const struct host *h, struct run_thread *t) {
-        char path[48], text[512];
-        const char *open, *close;
+        struct proc_pid_stat s;
 
-        (void) snprintf(path, sizeof(path), "/proc/%" PRId64 "/stat", t->tid);
-        if (host_read(h, path, text, sizeof(text), NULL) < 0)
+        if (proc_pid_stat_read(h, (uint32_t) t->tid, &s) < 0)
                 return;
-        open = strchr(text, '(');
-        close = strrchr(text, ')');
-        if (!open || !close || close < open || close[1] != ' ')
-                return;
-        t->state = close[2];
-        (void) snprintf(t->comm, sizeof(t->comm), "%.*s", (int) (close - open - 1), open + 1);
+        t->state = s.state;
+        (void) snprintf(t->comm, sizeof(t->comm), "%.15s", s.name);
 }
 
 /* "RUN WAITED SLICES", nanoseconds. A thread that is gone is no thread of the run any more. */
@@ -73,7 +67,7 @@ static int take_group_threads(const char *group, uint64_t id, void *userdata) {
 static int compare_tids(const void *a, const void *b) {
         const struct run_thread *x = a, *y = b;
 
-        return x->tid < y->tid ? -1 : x->tid > y->tid;
+        return COMPARE(x->tid, y->tid);
 }
 
 static void count_standing(const struct run_thread *t, size_t *n, char comm[static RUN_THREAD_COMM]) {

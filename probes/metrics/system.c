@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <fcntl.h>
 
+#include "texts.h"
+
 /* --- CPUs ---------------------------------------------------------------------------------------------- */
 
 #define CPUS_MAX 65536
@@ -34,25 +36,15 @@ static void look_at_time(struct system_state *c, const struct metrics_look *l) {
 }
 
 int64_t cpu_list_count(const char *text) {
-        int64_t n = 0;
+        uint64_t first, last, n = 0;
+        int r;
 
-        for (const char *p = text;; p++) {
-                int64_t first, last;
-
-                if (!take_number(&p, &first))
-                        return 0;
-                last = first;
-                if (*p == '-') {
-                        p++;
-                        if (!take_number(&p, &last))
-                                return 0;
-                }
-                if (last < first || last >= CPUS_MAX)
+        while ((r = range_next(&text, &first, &last)) > 0) {
+                if (last >= CPUS_MAX)
                         return 0;
                 n += last - first + 1;
-                if (*p != ',')
-                        return (*p == 0 || *p == '\n') && n <= CPUS_MAX ? n : 0;
         }
+        return r == 0 && n <= CPUS_MAX ? (int64_t) n : 0;
 }
 
 static void look_at_cpus(struct system_state *c, const struct metrics_look *l) {

@@ -2,7 +2,8 @@
 #include "flow_words.h"
 
 #include <arpa/inet.h>
-#include <stdarg.h>
+
+#include "texts.h"
 
 /* --- Judging ------------------------------------------------------------------------------------------ */
 
@@ -23,7 +24,8 @@ static bool share_counts(const union flow_counts *c) {
         return c->retransmits >= FLOW_BAD_RETRANSMITS && share_again(c) >= FLOW_BAD_SHARE;
 }
 
-bool flow_has_reason(const struct flows *f, const struct flow_link *l) {
+/* Whether what happened between the last two dumps is reason enough. */
+static bool flow_has_reason(const struct flows *f, const struct flow_link *l) {
         return f->span > 0 && (timeouts_count(f, &l->now) || share_counts(&l->now) || l->silent > 0 ||
                                l->now.syn_retries >= FLOW_BAD_SYN_RETRIES);
 }
@@ -41,20 +43,10 @@ void flow_judge(const struct flows *f, struct flow_link *l) {
 
 struct text {
         char *buf;
-        size_t len;
         bool more;
 };
 
-_printf_(2, 3)
-static void append_text(struct text *t, const char *format, ...) {
-        va_list ap;
-        int n;
-
-        va_start(ap, format);
-        n = vsnprintf(t->buf + t->len, FLOW_TEXT_MAX - t->len, format, ap);
-        va_end(ap);
-        t->len = MIN(t->len + (size_t) MAX(n, 0), (size_t) FLOW_TEXT_MAX - 1);
-}
+#define append_text(t, ...) text_append((t)->buf, FLOW_TEXT_MAX, "", __VA_ARGS__)
 
 /* What is said one after the other. */
 static const char *comma(struct text *t) {
@@ -113,36 +105,24 @@ void flow_link_text(const struct flows *f, const struct flow_link *l, char buf[s
         struct text t = { .buf = buf };
         char peer[FLOW_NAME_MAX];
 
+        buf[0] = '\0';
         append_text(&t, "NIC %s to %s: ", f->nics[l->nic].index ? f->nics[l->nic].name : "?",
-            flow_peer_text(l, peer));
+                    flow_peer_text(l, peer));
         say_reasons(f, l, &t);
 }
 
 /* --- Order -------------------------------------------------------------------------------------------- */
 
-static int descending(uint64_t a, uint64_t b) {
-        return a > b ? -1 : a < b;
-}
-
+/* The greatest of each comes first. */
 int flow_compare(const struct flow_link *a, const struct flow_link *b) {
-        int r = descending(a->bad, b->bad);
-
-        if (r == 0)
-                r = descending(a->now.timeouts, b->now.timeouts);
-        if (r == 0)
-                r = descending(a->silent_msec, b->silent_msec);
-        if (r == 0)
-                r = descending(a->now.syn_retries, b->now.syn_retries);
-        if (r == 0)
-                r = descending(a->now.retransmits, b->now.retransmits);
-        if (r == 0)
-                r = descending(a->wrong_nic > 0, b->wrong_nic > 0);
-        if (r == 0)
-                r = descending(flow_is_judged(a), flow_is_judged(b));
-        if (r == 0)
-                r = descending(a->now.sent_bytes + a->now.received_bytes,
-                               b->now.sent_bytes + b->now.received_bytes);
-        return r != 0 ? r : a < b ? -1 : a > b;
+        return COMPARE(b->bad, a->bad) ?: COMPARE(b->now.timeouts, a->now.timeouts) ?:
+               COMPARE(b->silent_msec, a->silent_msec) ?: COMPARE(b->now.syn_retries, a->now.syn_retries) ?:
+               COMPARE(b->now.retransmits, a->now.retransmits) ?:
+               COMPARE(b->wrong_nic > 0, a->wrong_nic > 0) ?:
+               COMPARE(flow_is_judged(b), flow_is_judged(a)) ?:
+               COMPARE(b->now.sent_bytes + b->now.received_bytes,
+                       a->now.sent_bytes + a->now.received_bytes) ?:
+               COMPARE(a, b);
 }
 
 const struct flow_link *flow_next_bad(const struct flows *f, const struct flow_link *before) {
@@ -186,15 +166,15 @@ struct over_all {
         const struct flow_link *worst;
 };
 
-static bool is_of_run(const struct flow_link *l, uint8_t run) {
-        return flow_is_judged(l) && l->connections > 0 && (run == FLOW_NOBODY || l->run == run);
+static bool is_of_a_run(const struct flow_link *l) {
+        return flow_is_judged(l) && l->connections > 0;
 }
 
-static void survey_links(const struct flows *f, uint8_t run, struct over_all *o) {
+static void survey_links(const struct flows *f, struct over_all *o) {
         for (size_t i = 0; i < f->n_links; i++) {
                 const struct flow_link *l = &f->links[i];
 
-                if (!is_of_run(l, run))
+                if (!is_of_a_run(l))
                         continue;
                 o->links++;
                 o->bad += l->bad;
@@ -207,7 +187,7 @@ static void survey_links(const struct flows *f, uint8_t run, struct over_all *o)
         for (size_t i = 0; o->worst && i < f->n_links; i++) {
                 const struct flow_link *l = &f->links[i];
 
-                if (!is_of_run(l, run) || l->nic != o->worst->nic)
+                if (!is_of_a_run(l) || l->nic != o->worst->nic)
                         continue;
                 o->of_worst_nic++;
                 o->bad_of_worst_nic += l->bad;
@@ -228,12 +208,12 @@ static void say_nic(const struct flows *f, const struct over_all *o, struct text
         append_text(t, ": rather this NIC or its port than the peers");
 }
 
-void flow_summary(const struct flows *f, uint8_t run, char buf[static FLOW_TEXT_MAX]) {
+void flow_summary(const struct flows *f, char buf[static FLOW_TEXT_MAX]) {
         struct text t = { .buf = buf };
         struct over_all o = { 0 };
 
         buf[0] = '\0';
-        survey_links(f, run, &o);
+        survey_links(f, &o);
         if (f->at == 0 || f->span == 0)
                 append_text(&t, "no interval between two looks yet");
         else if (o.links == 0)
@@ -245,10 +225,8 @@ void flow_summary(const struct flows *f, uint8_t run, char buf[static FLOW_TEXT_
                     o.links, plural(o.links), o.connections, o.again, o.segments, seconds_of(f));
         else if (o.bad_of_worst_nic == o.of_worst_nic && o.of_worst_nic > 1)
                 say_nic(f, &o, &t);
-        else {
+        else
                 flow_link_text(f, o.worst, buf);
-                t.len = strlen(buf);
-        }
         if (o.bad > 1 && o.bad_of_worst_nic != o.of_worst_nic)
                 append_text(&t, "; %zu of %zu paths are bad", o.bad, o.links);
 }

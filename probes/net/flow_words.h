@@ -22,8 +22,6 @@
 
 /* Of a run, or to a worker: what is judged. Others' links are shown only. */
 bool flow_is_judged(const struct flow_link *l);
-/* Whether what happened between the last two dumps is reason enough. */
-bool flow_has_reason(const struct flows *f, const struct flow_link *l);
 /* In flows_end(). */
 void flow_judge(const struct flows *f, struct flow_link *l);
 
@@ -32,8 +30,8 @@ const char *flow_peer_text(const struct flow_link *l, char buf[static FLOW_NAME_
 const char *flow_address_text(uint8_t family, const uint8_t *address, char buf[static FLOW_NAME_MAX]);
 /* "NIC eth1 to worker 5: 38 RTOs in 10 s, 3.1 % of segments retransmitted". */
 void flow_link_text(const struct flows *f, const struct flow_link *l, char buf[static FLOW_TEXT_MAX]);
-/* One sentence over all links of a run; FLOW_NOBODY: of all runs. */
-void flow_summary(const struct flows *f, uint8_t run, char buf[static FLOW_TEXT_MAX]);
+/* One sentence over all links of all runs. */
+void flow_summary(const struct flows *f, char buf[static FLOW_TEXT_MAX]);
 /* Whether the largest receive buffer suffices for the runs' connections, with numbers. VERDICT_UNKNOWN: no
  * dump yet, or the limit is not known. */
 enum verdict flow_receive_text(const struct flows *f, char buf[static FLOW_TEXT_MAX]);

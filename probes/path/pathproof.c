@@ -4,6 +4,7 @@
 
 #include "check_words.h"
 #include "lane.h"
+#include "loop_timer.h"
 #include "nic_setting.h"
 #include "own_drops.h"
 #include "path_plan.h"
@@ -270,8 +271,7 @@ static int on_next_packet(sd_event_source *s, uint64_t usec, void *userdata) {
                 judge_paths(p); /* p may be gone */
         if (wake == USEC_INFINITY)
                 return 0;
-        (void) sd_event_source_set_time(p->timer, wake); /* our own clock and source: cannot fail */
-        (void) sd_event_source_set_enabled(p->timer, SD_EVENT_ONESHOT);
+        (void) loop_timer_at(p->timer, wake); /* fails only when the loop ends */
         return 0;
 }
 
@@ -284,8 +284,7 @@ static int on_answer(sd_event_source *s, int fd, uint32_t events, void *userdata
         drain_lanes(p);
         /* The last answer may have settled everything; what is next is asked soon, not within this
          * handler. */
-        (void) sd_event_source_set_time(p->timer, 0);
-        (void) sd_event_source_set_enabled(p->timer, SD_EVENT_ONESHOT);
+        (void) loop_timer_at(p->timer, 0);
         return 0;
 }
 
@@ -329,9 +328,8 @@ static void on_port(enum port_answer a, int error, void *userdata) {
         assert(p->tries_open > 0);
         if (--p->tries_open > 0 || !p->proven)
                 return;
-        /* Not from within the probe's own call; our own source: cannot fail. */
-        (void) sd_event_source_set_time(p->timer, 0);
-        (void) sd_event_source_set_enabled(p->timer, SD_EVENT_ONESHOT);
+        /* Not from within the probe's own call. */
+        (void) loop_timer_at(p->timer, 0);
 }
 
 /* One that cannot be made is not tried: of so many paths that descriptors run out, the last. */
@@ -373,9 +371,9 @@ static int start_proof(struct pathproof *p) {
         if (r >= 0)
                 r = proof_new(p->targets, p->plan.n, &p->proof);
         if (r >= 0)
-                r = sd_event_add_time(p->event, &p->timer, CLOCK_BOOTTIME, 0, USEC_PER_MSEC, on_next_packet,
-                                      p);
-        return r < 0 ? r : sd_event_source_set_description(p->timer, "path: next packet");
+                r = loop_timer_new(p->event, CLOCK_BOOTTIME, USEC_PER_MSEC, "path: next packet",
+                                   on_next_packet, p, &p->timer);
+        return r < 0 ? r : loop_timer_at(p->timer, 0);
 }
 
 static void on_names(void *userdata) {

@@ -5,8 +5,8 @@
  * from each data-centre NIC to the matching NIC of each peer and says what arrives (proof.h), as findings
  * "path.mtu", one a NIC and peer. Beside them a connection to a port of runs is tried (port_probe.h), for a
  * filter of TCP lets echoes pass: "path.tcp", where no answer comes. Nothing is sent over it. Runs in the
- * caller's loop, blocks nothing, needs no right but net.ipv4.ping_group_range, and is over within
- * PATHPROOF_TIME.
+ * caller's loop, blocks nothing, needs no right but net.ipv4.ping_group_range, and is over
+ * two seconds after the names are known.
  */
 #include <systemd/sd-event.h>
 
@@ -18,7 +18,6 @@
 #define PATHPROOF_NAMES_TIME (USEC_PER_SEC) /* at most, for names that are no addresses */
 /* The kernel asks again after a second: one lost packet is no silence, and a second try is counted. */
 #define PATHPROOF_PORTS_TIME (1300 * USEC_PER_MSEC)
-#define PATHPROOF_TIME (PATHPROOF_NAMES_TIME + 2 * USEC_PER_SEC)
 
 struct pathproof;
 /*

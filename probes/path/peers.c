@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
+#include "grow.h"
 #include "peers.h"
+#include "texts.h"
 
 static int refuse_word(char why[static 96], int error, const char *what, const char *word, size_t len) {
         (void) snprintf(why, 96, "%s: '%.*s'", what, (int) MIN(len, (size_t) 50), word);
@@ -18,7 +20,8 @@ static bool holds_only(const char *word, size_t len, const char *marks) {
         return true;
 }
 
-int path_peer_parse(const char *word, size_t len, struct path_peer *ret, char why[static 96]) {
+/* One word of len bytes. -EINVAL with one line in why. */
+static int path_peer_parse(const char *word, size_t len, struct path_peer *ret, char why[static 96]) {
         const char *equals = memchr(word, '=', len);
         size_t nic = equals ? (size_t) (equals - word) : 0;
         const char *name = equals ? equals + 1 : word;
@@ -36,19 +39,13 @@ int path_peer_parse(const char *word, size_t len, struct path_peer *ret, char wh
 }
 
 int path_peers_add_one(struct path_peers *p, const struct path_peer *one, char why[static 96]) {
-        struct path_peer *items;
-
         for (size_t i = 0; i < p->n; i++)
                 if (streq(p->items[i].nic, one->nic) && streq(p->items[i].name, one->name))
                         return 0;
         if (p->n == PATH_PEERS_MAX)
                 return refuse_word(why, -E2BIG, "too many peers at", one->name, strlen(one->name));
-        items = reallocarray(p->items, p->n + 1, sizeof(*items));
-        if (!items) {
-                (void) snprintf(why, 96, "out of memory");
-                return -ENOMEM;
-        }
-        p->items = items;
+        if (grow_by_one(&p->items, p->n, sizeof(*p->items)) < 0)
+                return text_fail(why, 96, -ENOMEM, "out of memory");
         p->items[p->n++] = *one;
         return 0;
 }

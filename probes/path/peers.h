@@ -28,8 +28,6 @@ struct path_peers {
 void path_peers_clear(struct path_peers *p);
 #define _cleanup_path_peers_ _cleanup_(path_peers_clear)
 
-/* One word of len bytes. -EINVAL with one line in why. */
-int path_peer_parse(const char *word, size_t len, struct path_peer *ret, char why[static 96]);
 /* Adds a comma list of words; what is there already is not added twice. -EINVAL and -E2BIG with one line in
  * why. */
 int path_peers_add(struct path_peers *p, const char *list, char why[static 96]);

@@ -10,6 +10,7 @@
 #include <linux/errqueue.h>
 
 #include "lane.h"
+#include "loop_timer.h"
 
 struct port_probe {
         sd_event_source *io, *timer;
@@ -117,12 +118,13 @@ int port_probe_new(sd_event *e, const union path_address *from, const union path
         if (r >= 0 && p->error)
                 r = sd_event_source_set_enabled(p->io, SD_EVENT_OFF);
         if (r >= 0)
-                r = sd_event_add_time_relative(e, &p->timer, CLOCK_BOOTTIME, p->error ? 0 : timeout,
-                                               50 * USEC_PER_MSEC, on_timer, p);
+                r = loop_timer_new(e, CLOCK_BOOTTIME, 50 * USEC_PER_MSEC, "port-probe-timeout", on_timer, p,
+                                   &p->timer);
+        if (r >= 0)
+                r = loop_timer_in(p->timer, p->error ? 0 : timeout);
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(p->io, "port-probe");
-        (void) sd_event_source_set_description(p->timer, "port-probe-timeout");
         *ret = TAKE_PTR(p);
         return 0;
 }

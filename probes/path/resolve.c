@@ -4,6 +4,7 @@
 
 #include "child.h"
 #include "io.h"
+#include "loop_timer.h"
 #include "resolve.h"
 
 #define WORKERS_MIN 12
@@ -152,10 +153,10 @@ int resolver_new(sd_event *e, struct path_plan *plan, usec_t timeout, void (*don
                 names += p->error < 0;
         }
         /* Of a worker that a stuck file system holds nobody hears again: the timer ends it for us. */
-        k = sd_event_add_time_relative(e, &r->timer, CLOCK_MONOTONIC, names > 0 ? timeout : 0, USEC_PER_MSEC,
-                                       on_names_timeout, r);
+        k = loop_timer_new(e, CLOCK_MONOTONIC, USEC_PER_MSEC, "path: time for names", on_names_timeout, r,
+                           &r->timer);
         if (k >= 0)
-                k = sd_event_source_set_description(r->timer, "path: time for names");
+                k = loop_timer_in(r->timer, names > 0 ? timeout : 0);
         if (k >= 0)
                 k = start_workers(r, e, timeout, names);
         if (k < 0)

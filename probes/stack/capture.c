@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture.h"
 
+#include "texts.h"
+
 /* What belongs to one capture only. */
 static void clear_results(struct capture *c) {
         native_clear(&c->native);
@@ -91,10 +93,8 @@ static int take_natives(struct capture *c) {
 static int capture_natives(struct capture *c, char why[static REASON_MAX]) {
         int r = take_natives(c);
 
-        if (r == -ENOPKG) {
-                (void) snprintf(why, REASON_MAX, "--native needs libdw.so.1 (the package libdw1)");
-                return r;
-        }
+        if (r == -ENOPKG)
+                return text_fail(why, REASON_MAX, r, "--native needs libdw.so.1 (the package libdw1)");
         if (r < 0)
                 return interpreter_reason(&c->process, r, why);
         r = memory_refresh(&c->memory);
@@ -140,31 +140,23 @@ static int check_unchanged(struct capture *c, char why[static REASON_MAX]) {
         process_stat(&c->process, &now);
         if (now.state == '\0')
                 return interpreter_reason(&c->process, -ESRCH, why);
-        if (r < 0 || raw != c->interpreter.version_raw || !process_stat_same_image(&now, &c->stat)) {
-                (void) snprintf(why, REASON_MAX,
-                                "it became another program (execve) while it was read; try again");
-                return -EAGAIN;
-        }
+        if (r < 0 || raw != c->interpreter.version_raw || !process_stat_same_image(&now, &c->stat))
+                return text_fail(why, REASON_MAX, -EAGAIN,
+                                 "it became another program (execve) while it was read; try again");
         return 0;
 }
 
 static int open_process(const struct host *h, pid_t pid, struct capture *c, char why[static REASON_MAX]) {
         int r = process_open(h, pid, &c->process);
 
-        if (r == -ESRCH) {
-                (void) snprintf(why, REASON_MAX, "there is no such process");
-                return r;
-        }
-        if (r < 0) {
-                (void) snprintf(why, REASON_MAX, "/proc/%d: %s", (int) pid, strerror(-r));
-                return r;
-        }
+        if (r == -ESRCH)
+                return text_fail(why, REASON_MAX, r, "there is no such process");
+        if (r < 0)
+                return text_fail(why, REASON_MAX, r, "/proc/%d: %s", (int) pid, strerror(-r));
         process_command(&c->process, c->command);
-        if (!h->real_root) {
-                (void) snprintf(why, REASON_MAX,
-                                "memory can be read on the real machine only, not below --root");
-                return -EOPNOTSUPP;
-        }
+        if (!h->real_root)
+                return text_fail(why, REASON_MAX, -EOPNOTSUPP,
+                                 "memory can be read on the real machine only, not below --root");
         process_stat(&c->process, &c->stat);
         c->memory_pid = pid;
         capture_init(c, memory_source_process(&c->memory_pid));

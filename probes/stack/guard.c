@@ -16,6 +16,7 @@
 #include "clock.h"
 #include "finding.h"
 #include "log.h"
+#include "proc_pid.h"
 #include "processes.h"
 
 #ifndef SYS_pidfd_open
@@ -220,15 +221,14 @@ static int hand_on_all(struct watch *w) {
 static char state_of(pid_t pid) {
         _cleanup_close_ int fd = -1;
         char path[32], text[512];
-        const char *close;
+        struct proc_pid_stat s;
         ssize_t n;
 
         (void) snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
         fd = open(path, O_RDONLY | O_CLOEXEC);
         n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
         text[MAX(n, (ssize_t) 0)] = '\0';
-        close = strrchr(text, ')');
-        return close && close[1] == ' ' && close[2] != 'Z' && close[2] != 'X' ? close[2] : '\0';
+        return proc_pid_stat_parse(text, &s) == 0 && s.state != 'Z' && s.state != 'X' ? s.state : '\0';
 }
 
 static void watch_process(struct watch *w, pid_t worker) {

@@ -6,6 +6,7 @@
 
 #include "elf_symbols.h"
 #include "mapped_file.h"
+#include "texts.h"
 
 #define CANDIDATES_MAX 16u
 
@@ -168,7 +169,12 @@ static int search_chunk(const char *buf, size_t n, uint64_t address, uint64_t *v
         return 0;
 }
 
-int version_search(struct memory *m, uint64_t address, uint64_t size, uint64_t *ret, uint64_t *ret_at) {
+/*
+ * Searches size bytes at address. -ENOENT: no such text; -ENOTUNIQ: texts of two different versions; else as
+ * memory_read(). *ret_at: where the text is.
+ */
+static int version_search(struct memory *m, uint64_t address, uint64_t size, uint64_t *ret,
+                          uint64_t *ret_at) {
         char buf[CHUNK];
         uint64_t version = 0, at = 0;
 
@@ -243,9 +249,8 @@ static int take_version(struct memory *m, struct interpreter *i, uint64_t data, 
         i->layout = python_layout_find(i->version);
         if (i->layout)
                 return take_description(m, i, why);
-        (void) snprintf(why, REASON_MAX, "CPython %s is not supported yet; supported: %s",
-                        python_version_text(i->version, text), python_layout_supported);
-        return -EOPNOTSUPP;
+        return text_fail(why, REASON_MAX, -EOPNOTSUPP, "CPython %s is not supported yet; supported: %s",
+                         python_version_text(i->version, text), python_layout_supported);
 }
 
 enum { RUNTIME, VERSION, CODE, UNICODE, BYTES, SYMBOLS };
@@ -292,11 +297,10 @@ static int look_into_mapping(const struct process *p, struct memory *m, const st
                 return r;
         /* a stripped program still has the section */
         runtime = s[RUNTIME].value ? s[RUNTIME].value : answer.section;
-        if (!runtime && s[CODE].value) {
-                (void) snprintf(why, REASON_MAX, "CPython before 3.7 is not supported; supported: %s",
-                                python_layout_supported);
-                return -EOPNOTSUPP;
-        }
+        if (!runtime && s[CODE].value)
+                return text_fail(why, REASON_MAX, -EOPNOTSUPP,
+                                 "CPython before 3.7 is not supported; supported: %s",
+                                 python_layout_supported);
         if (!runtime)
                 return -ENOENT;
         bias = map->start - answer.first_address;
@@ -347,11 +351,9 @@ int interpreter_find(const struct process *p, struct memory *m, struct interpret
                 return interpreter_reason(p, errno == ENOENT ? -ESRCH : -errno, why);
         mapped_file_program(p, c.exe, sizeof(c.exe));
         r = maps_read(fd, consider_mapping, &c, &empty);
-        if (r == 0 && empty && !strchr("ZX", process_state(p))) {
-                (void) snprintf(why, REASON_MAX,
-                                "no CPython interpreter in its memory map: it has none (a kernel thread)");
-                return -ENOENT;
-        }
+        if (r == 0 && empty && !strchr("ZX", process_state(p)))
+                return text_fail(why, REASON_MAX, -ENOENT,
+                                 "no CPython interpreter in its memory map: it has none (a kernel thread)");
         if (r < 0 || empty)
                 return interpreter_reason(p, r < 0 ? r : -ESRCH, why);
         r = choose_interpreter(p, m, &c, ret, why);

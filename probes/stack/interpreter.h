@@ -51,9 +51,3 @@ const char *python_version_text(uint64_t version, char buf[static PYTHON_VERSION
  * are understood.
  */
 bool version_parse(const char *text, size_t len, uint64_t *ret);
-
-/*
- * Searches size bytes at address. -ENOENT: no such text; -ENOTUNIQ: texts of two different versions; else as
- * memory_read(). *ret_at: where the text is.
- */
-int version_search(struct memory *m, uint64_t address, uint64_t size, uint64_t *ret, uint64_t *ret_at);

@@ -372,8 +372,7 @@ static int work(struct guard *g, void *userdata) {
 }
 
 static int wrong_usage(const char *word, const char *what) {
-        fprintf(stderr, "tpu-stack: '%s' %s\nTry 'tpu-stack --help'.\n", word, what);
-        return -EINVAL;
+        return options_fail("tpu-stack", -EINVAL, "'%s' %s\nTry 'tpu-stack --help'.", word, what);
 }
 
 static int take_repeat(struct program *p) {
@@ -395,11 +394,9 @@ static int take_repeat(struct program *p) {
 }
 
 static int take_pids(struct program *p, int n, char *words[]) {
-        if ((n <= 0 && !p->cgroup) || n > (int) TARGETS_MAX) {
-                fprintf(stderr, "tpu-stack: name 1 to %u processes by PID\nTry 'tpu-stack --help'.\n",
-                        TARGETS_MAX);
-                return -EINVAL;
-        }
+        if ((n <= 0 && !p->cgroup) || n > (int) TARGETS_MAX)
+                return options_fail("tpu-stack", -EINVAL,
+                                    "name 1 to %u processes by PID\nTry 'tpu-stack --help'.", TARGETS_MAX);
         for (int i = 0; i < n; i++) {
                 pid_t pid;
 
@@ -447,10 +444,8 @@ int main(int argc, char *argv[]) {
         r = options_parse(&o, argc, argv);
         if (r < 0)
                 return options_exit(r);
-        if (p.capture && p.json) {
-                fputs("tpu-stack: --capture goes without --json\n", stderr);
-                return EXIT_USAGE;
-        }
+        if (p.capture && p.json)
+                return options_fail("tpu-stack", EXIT_USAGE, "--capture goes without --json");
         if (take_repeat(&p) < 0 || take_pids(&p, argc - r, argv + r) < 0)
                 return EXIT_USAGE;
         r = host_open(o.root, &p.host);

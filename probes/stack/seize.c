@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "clock.h"
 #include "process.h"
 
 #define RED_ZONE 128u
@@ -17,17 +18,6 @@
 void seized_clear(struct seized *s) {
         free(s->stack);
         *s = (struct seized) { 0 };
-}
-
-static uint64_t read_clock(clockid_t clock) {
-        struct timespec t;
-
-        (void) clock_gettime(clock, &t); /* cannot fail */
-        return (uint64_t) t.tv_sec * 1000000000u + (uint64_t) t.tv_nsec;
-}
-
-static uint64_t now_ns(void) {
-        return read_clock(CLOCK_MONOTONIC);
 }
 
 /* What interrupts waitpid(), which knows no time limit: a tick, again and again, lest one comes before the
@@ -83,7 +73,7 @@ static int wait_stopped(pid_t tid, uint64_t start, int *ret) {
                                        : WSTOPSIG(status);
                         return 0;
                 }
-                if (now_ns() - start > SEIZE_WAIT_USEC * UINT64_C(1000))
+                if (clock_ns(CLOCK_MONOTONIC) - start > SEIZE_WAIT_USEC * UINT64_C(1000))
                         return -EBUSY;
         }
 }
@@ -196,7 +186,7 @@ int seize_waiting(pid_t pid, pid_t tid, const char *text, const struct user_regs
 
 /* Stops it, copies it, and lets it go. */
 static int stop_and_copy(pid_t pid, const struct places *places, struct seized *s) {
-        uint64_t start = now_ns(), stopped, ours;
+        uint64_t start = clock_ns(CLOCK_MONOTONIC), stopped, ours;
         int signal = 0, r;
 
         if (ptrace(PTRACE_SEIZE, s->tid, NULL, NULL) < 0) {
@@ -207,14 +197,14 @@ static int stop_and_copy(pid_t pid, const struct places *places, struct seized *
         r = ptrace(PTRACE_INTERRUPT, s->tid, NULL, NULL) < 0 ? -errno : wait_stopped(s->tid, start, &signal);
         if (r == 0)
                 r = copy_thread(pid, s);
-        stopped = now_ns() - start;
+        stopped = clock_ns(CLOCK_MONOTONIC) - start;
         /* It may run again, in our place and while the call has not even returned: only our own time
          * counts. */
-        ours = read_clock(CLOCK_THREAD_CPUTIME_ID);
+        ours = clock_ns(CLOCK_THREAD_CPUTIME_ID);
         /* Fails when it did not stop or has ended: then there is nothing to let go, or our own end does. */
         (void) ptrace(PTRACE_DETACH, s->tid, NULL, (void *) (uintptr_t) signal);
         let_move(places);
-        s->pause_ns = stopped + read_clock(CLOCK_THREAD_CPUTIME_ID) - ours;
+        s->pause_ns = stopped + clock_ns(CLOCK_THREAD_CPUTIME_ID) - ours;
         return r;
 }
 

@@ -329,7 +329,7 @@ struct wanted {
 static int compare_pc(const void *a, const void *b) {
         const struct wanted *x = a, *y = b;
 
-        return x->symbol->pc < y->symbol->pc ? -1 : x->symbol->pc > y->symbol->pc;
+        return COMPARE(x->symbol->pc, y->symbol->pc);
 }
 
 static unsigned binding(const GElf_Sym *s) {

@@ -12,10 +12,8 @@ int probe_serve(const char *program, const struct host *h, const char *name) {
         struct daemon_states *daemons = NULL;
         int r;
 
-        if (!p) {
-                (void) fprintf(stderr, "%s: there is no probe '%s'\n", program, name);
-                return EXIT_USAGE;
-        }
+        if (!p)
+                return options_fail(program, EXIT_USAGE, "there is no probe '%s'", name);
         if (p->asks_owners) {
                 owners = malloc(sizeof(*owners));
                 if (owners)

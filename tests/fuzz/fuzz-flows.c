@@ -51,7 +51,7 @@ static void say(const struct flows *f) {
                 if (strlen(text) >= FLOW_TEXT_MAX || f->links[i].nic >= FLOW_NICS_MAX)
                         abort();
         }
-        flow_summary(f, FLOW_NOBODY, text);
+        flow_summary(f, text);
         (void) flow_receive_text(f, text);
         flow_samples(f, &sink);
         (void) flow_tell(f, 8, &list);

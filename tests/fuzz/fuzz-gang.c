@@ -79,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
                 len -= end ? line + 1 : line;
                 data = end ? end + 1 : data + line;
         }
-        gang_visit(g, "", load_into, again);
+        gang_visit(g, load_into, again);
         gang_free(g);
         (void) gang_step(again, now, on_changed, NULL);
         gang_free(again);

@@ -285,6 +285,6 @@ static inline struct gang *world_reload(const struct world *w) {
         struct world_copy c = { .now = w->now };
 
         ASSERT_OK(gang_new(&gang_default_options, &c.g));
-        gang_visit(w->g, "", world_copy_record, &c);
+        gang_visit(w->g, world_copy_record, &c);
         return c.g;
 }

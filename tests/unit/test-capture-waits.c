@@ -194,9 +194,9 @@ static void test_diagnosed(void) {
         capture_bytes(&m.c, &m.t, &data, &len);
         ASSERT_OK(capture_read(data, len, CAPTURE_DIAGNOSED, &l.c, &l.t, why));
         ASSERT_TRUE(l.c.n_waits == 4 && l.c.n_sockets == 2 && l.c.n_ends == 1);
-        ASSERT_STREQ(stack_table_text(&l.t, wait_socket(&l.c, &l.c.processes[0], 71)->remote),
+        ASSERT_STREQ(stack_table_text(&l.t, captured_socket_of(&l.c, &l.c.processes[0], 71)->remote),
                      "10.0.0.2:29500");
-        ASSERT_TRUE(wait_socket(&l.c, &l.c.processes[0], 70) == NULL);
+        ASSERT_TRUE(captured_socket_of(&l.c, &l.c.processes[0], 70) == NULL);
         ASSERT_TRUE(l.c.threads[1].first_wait == 3 && l.c.threads[1].n_waits == 1);
 }
 

@@ -202,7 +202,7 @@ static void test_the_right_link_is_bad(void) {
         ASSERT_TRUE(link_to(&c, "10.0.1.3")->bad);
         assert_text(&c, "10.0.1.3",
                     "NIC eth1 to worker 5: 38 RTOs in 10 s, 6 % of segments retransmitted (60)");
-        flow_summary(&c.f, FLOW_NOBODY, text);
+        flow_summary(&c.f, text);
         ASSERT_STREQ(text, "NIC eth1 to worker 5: 38 RTOs in 10 s, 6 % of segments retransmitted (60)");
         ASSERT_OK(flow_tell(&c.f, 8, &list));
         ASSERT_EQ(list.n, 1);
@@ -217,7 +217,7 @@ static void test_the_right_link_is_bad(void) {
         assert_text(&c, "10.0.1.3", "NIC eth1 to worker 5: bad until 20 s ago");
         dump(&c, s, 4);
         ASSERT_FALSE(link_to(&c, "10.0.1.3")->bad);
-        flow_summary(&c.f, FLOW_NOBODY, text);
+        flow_summary(&c.f, text);
         ASSERT_STREQ(text,
                      "no bad link: 3 paths to peers, 3 connections, 0 of 0 segments retransmitted in 10 s");
         flows_clear(&c.f);
@@ -246,7 +246,7 @@ static void test_silence_and_beginnings(void) {
                     "NIC eth1 to 10.0.1.2: nothing acknowledged for 12 s (1 of 1 connection)");
         assert_text(&c, "10.0.1.3", "NIC eth1 to 10.0.1.3: 3 RTOs in 10 s, SYN retransmitted 3 times");
         ASSERT_EQ(link_to(&c, "10.0.1.3")->now.syn_retries, 3);
-        flow_summary(&c.f, FLOW_NOBODY, text);
+        flow_summary(&c.f, text);
         ASSERT_STREQ(text, "NIC eth1 to all 2 peers: 3 RTOs in 10 s, SYN retransmitted 3 times: rather this "
                            "NIC or its port than the peers");
         flows_clear(&c.f);

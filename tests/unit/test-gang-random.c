@@ -124,7 +124,7 @@ static void take_over(struct world *w) {
                                 ASSERT_OK(world_say(w, s, h));
         changes = world_step(w);
         if (changes > 0) {
-                gang_visit(w->g, "", tell_difference, old);
+                gang_visit(w->g, tell_difference, old);
                 test_fail(__FILE__, __LINE__, "%u records are other ones after another planner took over",
                           changes);
         }

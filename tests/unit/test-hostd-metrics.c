@@ -3,7 +3,7 @@
  * Prometheus want them. */
 #include "libtpu_metrics.h"
 #include "metrics_text.h"
-#include "process_cost.h"
+#include "proc_pid.h"
 #include "probe.h"
 #include "test.h"
 
@@ -405,15 +405,22 @@ static void test_ratios(void) {
 }
 
 static void test_stat(void) {
-        uint64_t user, system;
+        struct proc_pid_stat s;
 
-        ASSERT_OK(process_cost_parse_stat("1234 (a) b (c)) S 1 1234 1234 0 -1 4194560 2570 100 3 4 77 33 0 "
-                                          "0 20 0",
-                                  &user, &system));
-        ASSERT_EQ(user, 77);
-        ASSERT_EQ(system, 33);
-        ASSERT_EQ(process_cost_parse_stat("1234 (a", &user, &system), -EBADMSG);
-        ASSERT_EQ(process_cost_parse_stat("1234 (a) S 1 2", &user, &system), -EBADMSG);
+        ASSERT_OK(proc_pid_stat_parse("1234 (a) b (c)) S 1 1234 1234 0 -1 4194560 2570 100 3 4 77 33 0 "
+                                      "0 20 0",
+                                      &s));
+        ASSERT_STREQ(s.name, "a) b (c)");
+        ASSERT_EQ(s.state, 'S');
+        ASSERT_EQ(s.field[4], 1U);
+        ASSERT_EQ(s.field[8], UINT64_MAX);
+        ASSERT_EQ(s.field[14], 77U);
+        ASSERT_EQ(s.field[15], 33U);
+        ASSERT_EQ(s.n, 19U);
+        ASSERT_EQ(s.field[20], 0U);
+        ASSERT_EQ(proc_pid_stat_parse("1234 (a", &s), -EBADMSG);
+        ASSERT_OK(proc_pid_stat_parse("1234 (a) S 1 2", &s));
+        ASSERT_EQ(s.n, 5U);
 }
 
 TEST_MAIN(test_names, test_text, test_store, test_restart, test_order, test_store_bound, test_histograms,

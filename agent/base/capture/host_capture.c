@@ -5,6 +5,12 @@
 
 #include "grow.h"
 
+/* Room for one more item of an array of the capture: 0, -E2BIG or -ENOMEM. */
+#define ROOM_FOR(c, items, max)                                                                             \
+        ((c)->n_##items >= (max)                                                                            \
+                 ? -E2BIG                                                                                   \
+                 : grow(&(c)->items, &(c)->items##_size, (c)->n_##items + 1, sizeof(*(c)->items)))
+
 void host_capture_init(struct host_capture *c) {
         *c = (struct host_capture){ .worker = CAPTURE_WORKER_NONE,
                                     .step = CAPTURE_STEP_NONE,
@@ -25,9 +31,7 @@ void host_capture_clear(struct host_capture *c) {
 }
 
 int host_capture_add_process(struct host_capture *c, struct captured_process **ret) {
-        int r = c->n_processes >= CAPTURE_PROCESSES_MAX
-                        ? -E2BIG
-                        : grow(&c->processes, &c->processes_size, c->n_processes + 1, sizeof(*c->processes));
+        int r = ROOM_FOR(c, processes, CAPTURE_PROCESSES_MAX);
 
         if (r < 0)
                 return r;
@@ -40,9 +44,7 @@ int host_capture_add_process(struct host_capture *c, struct captured_process **r
 }
 
 int host_capture_add_thread(struct host_capture *c, struct captured_thread **ret) {
-        int r = c->n_threads >= CAPTURE_THREADS_MAX
-                        ? -E2BIG
-                        : grow(&c->threads, &c->threads_size, c->n_threads + 1, sizeof(*c->threads));
+        int r = ROOM_FOR(c, threads, CAPTURE_THREADS_MAX);
 
         if (c->n_processes == 0)
                 return -EINVAL;
@@ -59,9 +61,7 @@ int host_capture_add_thread(struct host_capture *c, struct captured_thread **ret
 }
 
 int host_capture_add_core(struct host_capture *c, struct captured_core **ret) {
-        int r = c->n_cores >= CAPTURE_CORES_MAX
-                        ? -E2BIG
-                        : grow(&c->cores, &c->cores_size, c->n_cores + 1, sizeof(*c->cores));
+        int r = ROOM_FOR(c, cores, CAPTURE_CORES_MAX);
 
         if (r < 0)
                 return r;
@@ -71,9 +71,7 @@ int host_capture_add_core(struct host_capture *c, struct captured_core **ret) {
 }
 
 int host_capture_add_finding(struct host_capture *c, struct captured_finding **ret) {
-        int r = c->n_findings >= CAPTURE_FINDINGS_MAX
-                        ? -E2BIG
-                        : grow(&c->findings, &c->findings_size, c->n_findings + 1, sizeof(*c->findings));
+        int r = ROOM_FOR(c, findings, CAPTURE_FINDINGS_MAX);
 
         if (r < 0)
                 return r;
@@ -87,9 +85,7 @@ usec_t host_capture_lateness(const struct host_capture *c) {
 }
 
 int host_capture_add_module(struct host_capture *c, const struct captured_module *m) {
-        int r = c->n_modules >= CAPTURE_MODULES_MAX
-                        ? -E2BIG
-                        : grow(&c->modules, &c->modules_size, c->n_modules + 1, sizeof(*c->modules));
+        int r = ROOM_FOR(c, modules, CAPTURE_MODULES_MAX);
 
         assert(c->n_processes > 0);
         if (r < 0)
@@ -100,9 +96,7 @@ int host_capture_add_module(struct host_capture *c, const struct captured_module
 }
 
 int host_capture_add_wait(struct host_capture *c, const struct captured_wait *w) {
-        int r = c->n_waits >= CAPTURE_WAITS_MAX
-                        ? -E2BIG
-                        : grow(&c->waits, &c->waits_size, c->n_waits + 1, sizeof(*c->waits));
+        int r = ROOM_FOR(c, waits, CAPTURE_WAITS_MAX);
 
         assert(c->n_threads > 0 && w->kind < _WAIT_KIND_MAX);
         if (r < 0)
@@ -113,9 +107,7 @@ int host_capture_add_wait(struct host_capture *c, const struct captured_wait *w)
 }
 
 int host_capture_add_socket(struct host_capture *c, const struct captured_socket *s) {
-        int r = c->n_sockets >= CAPTURE_SOCKETS_MAX
-                        ? -E2BIG
-                        : grow(&c->sockets, &c->sockets_size, c->n_sockets + 1, sizeof(*c->sockets));
+        int r = ROOM_FOR(c, sockets, CAPTURE_SOCKETS_MAX);
 
         assert(c->n_processes > 0);
         if (r < 0)
@@ -126,9 +118,7 @@ int host_capture_add_socket(struct host_capture *c, const struct captured_socket
 }
 
 int host_capture_add_end(struct host_capture *c, const struct captured_end *e) {
-        int r = c->n_ends >= CAPTURE_ENDS_MAX
-                        ? -E2BIG
-                        : grow(&c->ends, &c->ends_size, c->n_ends + 1, sizeof(*c->ends));
+        int r = ROOM_FOR(c, ends, CAPTURE_ENDS_MAX);
 
         if (r < 0)
                 return r;
@@ -162,4 +152,46 @@ void host_capture_drop_others(struct host_capture *c) {
         }
         c->n_processes = kept;
         c->n_threads = threads;
+}
+
+/* --- Looking into one --------------------------------------------------------------------------------- */
+
+const struct captured_process *captured_process_of(const struct host_capture *c, uint32_t pid) {
+        for (size_t i = 0; c && pid > 0 && i < c->n_processes; i++)
+                if (c->processes[i].pid == pid)
+                        return &c->processes[i];
+        return NULL;
+}
+
+const struct captured_thread *captured_thread_of(const struct host_capture *c,
+                                                 const struct captured_process *p, uint32_t tid) {
+        for (uint32_t i = 0; p && tid > 0 && i < p->n_threads; i++)
+                if (c->threads[p->first_thread + i].tid == tid)
+                        return &c->threads[p->first_thread + i];
+        return NULL;
+}
+
+const struct captured_socket *captured_socket_of(const struct host_capture *c,
+                                                 const struct captured_process *p, uint64_t inode) {
+        for (uint32_t i = 0; p && inode > 0 && i < p->n_sockets; i++)
+                if (c->sockets[p->first_socket + i].inode == inode)
+                        return &c->sockets[p->first_socket + i];
+        return NULL;
+}
+
+const struct captured_thread *captured_main_of(const struct host_capture *c,
+                                               const struct captured_process *p) {
+        const struct captured_thread *first = p && p->n_threads > 0 ? &c->threads[p->first_thread] : NULL,
+                                     *t;
+
+        if (!first || first->tid == p->pid)
+                return first;
+        t = captured_thread_of(c, p, p->pid);
+        return t ? t : first;
+}
+
+char captured_state_of(const struct captured_process *p, const struct captured_thread *t) {
+        return p->state == 'T' || p->state == 't' || p->state == 'Z' || p->state == 'X' || !t || !t->state
+                       ? p->state
+                       : t->state;
 }

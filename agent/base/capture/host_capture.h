@@ -137,3 +137,17 @@ void host_capture_drop_others(struct host_capture *c);
 
 /* How late it was taken; 0 when early, or not known. */
 usec_t host_capture_lateness(const struct host_capture *c);
+
+/* NULL: there is none. */
+const struct captured_process *captured_process_of(const struct host_capture *c, uint32_t pid);
+/* Of that process; NULL: there is none, or its number is not known. */
+const struct captured_thread *captured_thread_of(const struct host_capture *c,
+                                                 const struct captured_process *p, uint32_t tid);
+/* Of that process; NULL: there is none, or the inode is not known. */
+const struct captured_socket *captured_socket_of(const struct host_capture *c,
+                                                 const struct captured_process *p, uint64_t inode);
+/* The thread whose number is the process's; else the first; NULL: there is none. */
+const struct captured_thread *captured_main_of(const struct host_capture *c,
+                                               const struct captured_process *p);
+/* A stopped or ended process is so with all of its threads. */
+char captured_state_of(const struct captured_process *p, const struct captured_thread *t);

@@ -29,17 +29,6 @@ static size_t json_bytes(const char *s) {
         return 6 * strlen(s);
 }
 
-/* key: with its quotes, colon and the comma before it. */
-static void put_text(struct text_sink *s, const char *key, const char *text) {
-        sink_text(s, key);
-        sink_json(s, text, strlen(text));
-}
-
-static void put_number(struct text_sink *s, const char *key, int64_t n) {
-        sink_text(s, key);
-        sink_number(s, n);
-}
-
 static void put_bool(struct text_sink *s, const char *key, bool v) {
         sink_text(s, key);
         sink_text(s, v ? "true" : "false");
@@ -48,20 +37,20 @@ static void put_bool(struct text_sink *s, const char *key, bool v) {
 /* Nothing when it is not known. */
 static void put_known(struct text_sink *s, const struct stack_table *t, const char *key, uint32_t string) {
         if (string)
-                put_text(s, key, stack_table_text(t, string));
+                sink_text_member(s, key, stack_table_text(t, string));
 }
 
 /* "function" is "" when it has no name; "address" then tells it: it is the same wherever the file is mapped.
  */
 static void put_json_native(struct text_sink *to, const struct stack_frame *f, const char *module,
                        const char *function) {
-        put_text(to, "{\"kind\":\"native\",\"function\":", function);
-        put_number(to, ",\"offset\":", f->line);
+        sink_text_member(to, "{\"kind\":\"native\",\"function\":", function);
+        sink_number_member(to, ",\"offset\":", f->line);
         if (*module) {
-                put_text(to, ",\"module\":", module);
-                put_number(to, ",\"address\":", (int64_t) f->address);
+                sink_text_member(to, ",\"module\":", module);
+                sink_number_member(to, ",\"address\":", (int64_t) f->address);
         } else
-                put_number(to, ",\"pc\":", (int64_t) f->address);
+                sink_number_member(to, ",\"pc\":", (int64_t) f->address);
 }
 
 static void put_json_frame(struct text_sink *s, const struct stack_table *t, const struct stack_frame *f) {
@@ -69,16 +58,16 @@ static void put_json_frame(struct text_sink *s, const struct stack_table *t, con
 
         switch (f->kind) {
         case FRAME_KERNEL:
-                put_text(s, "{\"kind\":\"kernel\",\"function\":", function);
-                put_number(s, ",\"offset\":", f->line);
+                sink_text_member(s, "{\"kind\":\"kernel\",\"function\":", function);
+                sink_number_member(s, ",\"offset\":", f->line);
                 break;
         case FRAME_NATIVE:
                 put_json_native(s, f, file, function);
                 break;
         default: /* Python */
-                put_text(s, "{\"file\":", file);
-                put_number(s, ",\"line\":", f->line);
-                put_text(s, ",\"function\":", function);
+                sink_text_member(s, "{\"file\":", file);
+                sink_number_member(s, ",\"line\":", f->line);
+                sink_text_member(s, ",\"function\":", function);
         }
 }
 
@@ -110,7 +99,7 @@ static void put_native_detail(struct text_sink *s, const struct stack_table *t,
                               const struct thread_detail *d) {
         put_bool(s, ",\"native\":{\"merged\":", d->merged);
         put_bool(s, ",\"cut\":", d->native_cut);
-        put_number(s, ",\"pause_ns\":", (int64_t) d->pause_ns);
+        sink_number_member(s, ",\"pause_ns\":", (int64_t) d->pause_ns);
         put_known(s, t, ",\"error\":", d->native_error);
         sink_text(s, "}");
 }
@@ -124,7 +113,7 @@ static void put_json_thread(struct render *o, const struct host_capture *c, cons
         put_frames(o, c, t, index);
         put_bool(s, ",\"frames_cut\":", o->cut || d->python_cut || d->native_cut);
         if (d->python) {
-                put_number(s, ",\"interpreter\":", d->interpreter);
+                sink_number_member(s, ",\"interpreter\":", d->interpreter);
                 put_bool(s, ",\"gil\":", th->gil);
                 put_bool(s, ",\"changed\":", th->changed);
                 put_known(s, t, ",\"error\":", d->python_error);
@@ -133,11 +122,11 @@ static void put_json_thread(struct render *o, const struct host_capture *c, cons
                 put_native_detail(s, t, d);
         if (th->tid == 0)
                 return;
-        put_number(s, ",\"tid\":", th->tid);
-        put_text(s, ",\"name\":", stack_table_text(t, th->name));
-        put_text(s, ",\"state\":", (char[]){ th->state, '\0' });
+        sink_number_member(s, ",\"tid\":", th->tid);
+        sink_text_member(s, ",\"name\":", stack_table_text(t, th->name));
+        sink_text_member(s, ",\"state\":", (char[]){ th->state, '\0' });
         if (th->cpu_usec > 0)
-                put_number(s, ",\"cpu_usec\":", (int64_t) th->cpu_usec);
+                sink_number_member(s, ",\"cpu_usec\":", (int64_t) th->cpu_usec);
         put_known(s, t, ",\"wait\":", th->wait);
         put_known(s, t, ",\"syscall\":", th->syscall);
         o->cut |= !render_thread_waits(s, c, t, p, th, true, render_limit(o));
@@ -156,9 +145,9 @@ static void put_modules(struct render *o, const struct host_capture *c, const st
 
                 if (!render_has_room(o, FRAME_BYTES + json_bytes(path)))
                         break;
-                put_text(s, i > 0 ? ",{\"path\":" : "{\"path\":", path);
-                put_text(s, ",\"build_id\":", stack_table_text(t, m->build_id));
-                put_number(s, ",\"start\":", (int64_t) m->start);
+                sink_text_member(s, i > 0 ? ",{\"path\":" : "{\"path\":", path);
+                sink_text_member(s, ",\"build_id\":", stack_table_text(t, m->build_id));
+                sink_number_member(s, ",\"start\":", (int64_t) m->start);
                 sink_text(s, "}");
         }
         sink_text(s, "]");
@@ -168,13 +157,13 @@ static void put_json_process(struct render *o, const struct host_capture *c, con
                          const struct captured_process *p) {
         struct text_sink *s = &o->sink;
 
-        put_number(s, o->processes > 0 ? ",{\"pid\":" : "{\"pid\":", p->pid);
-        put_text(s, ",\"command\":", stack_table_text(t, p->command));
+        sink_number_member(s, o->processes > 0 ? ",{\"pid\":" : "{\"pid\":", p->pid);
+        sink_text_member(s, ",\"command\":", stack_table_text(t, p->command));
         put_known(s, t, ",\"error\":", p->error);
         if (!p->error) {
                 put_known(s, t, ",\"no_python\":", p->no_python);
                 put_known(s, t, ",\"python\":", p->python);
-                put_number(s, ",\"other_threads\":", p->other_threads);
+                sink_number_member(s, ",\"other_threads\":", p->other_threads);
                 o->cut |= !render_process_waits(s, c, t, p, true, render_limit(o));
                 sink_text(s, ",\"threads\":[");
                 for (uint32_t i = 0; i < p->n_threads && render_has_room(o, THREAD_BYTES); i++) {

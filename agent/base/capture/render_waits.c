@@ -12,17 +12,10 @@ static bool has_room(const struct text_sink *s, size_t texts, uint64_t limit) {
         return s->put + ITEM_BYTES + 6 * texts <= limit;
 }
 
-static void put_text(struct text_sink *s, const char *key, const char *text) {
-        sink_text(s, key);
-        sink_json(s, text, strlen(text));
-}
-
 /* Nothing when it is 0. */
 static void put_known(struct text_sink *s, const char *key, uint64_t n) {
-        if (n == 0)
-                return;
-        sink_text(s, key);
-        sink_number(s, (int64_t) n);
+        if (n != 0)
+                sink_number_member(s, key, (int64_t) n);
 }
 
 static void put_flag(struct text_sink *s, const char *key, bool v) {
@@ -34,12 +27,10 @@ static void put_flag(struct text_sink *s, const char *key, bool v) {
 
 static void put_json_wait(struct text_sink *s, const struct captured_wait *w, const char *text,
                           const char *words) {
-        put_text(s, "{\"for\":", wait_kind_name(w->kind));
-        put_text(s, ",\"words\":", words);
-        if (w->fd != WAIT_FD_NONE) {
-                sink_text(s, ",\"fd\":");
-                sink_number(s, w->fd);
-        }
+        sink_text_member(s, "{\"for\":", wait_kind_name(w->kind));
+        sink_text_member(s, ",\"words\":", words);
+        if (w->fd != WAIT_FD_NONE)
+                sink_number_member(s, ",\"fd\":", w->fd);
         put_flag(s, ",\"any\":true", w->any);
         put_flag(s, ",\"writes\":true", w->writes);
         put_flag(s, ",\"limited\":true", w->limited);
@@ -49,7 +40,7 @@ static void put_json_wait(struct text_sink *s, const struct captured_wait *w, co
         put_known(s, ",\"holder_pid\":", w->holder_pid);
         put_known(s, ",\"holder_tid\":", w->holder_tid);
         if (*text)
-                put_text(s, ",\"text\":", text);
+                sink_text_member(s, ",\"text\":", text);
         put_known(s, ",\"since_usec\":", w->since_usec);
         sink_text(s, "}");
 }
@@ -87,28 +78,23 @@ bool render_thread_waits(struct text_sink *s, const struct host_capture *c, cons
 
 static void put_json_socket(struct text_sink *s, const struct captured_socket *k, const char *local,
                             const char *remote) {
-        sink_text(s, "{\"fd\":");
-        sink_number(s, k->fd);
+        sink_number_member(s, "{\"fd\":", k->fd);
         put_known(s, ",\"inode\":", k->inode);
         put_known(s, ",\"net\":", k->net);
         put_known(s, ",\"peer\":", k->peer);
         put_known(s, ",\"family\":", k->family);
         put_known(s, ",\"protocol\":", k->protocol);
         put_known(s, ",\"state\":", k->state);
-        put_text(s, ",\"local\":", local);
-        put_text(s, ",\"remote\":", remote);
+        sink_text_member(s, ",\"local\":", local);
+        sink_text_member(s, ",\"remote\":", remote);
         put_known(s, ",\"unread\":", k->unread);
         put_known(s, ",\"unsent\":", k->unsent);
         put_known(s, ",\"unacknowledged\":", k->unacknowledged);
         put_known(s, ",\"retransmits\":", k->retransmits);
-        if (k->sent_ms != SOCKET_MS_NONE) {
-                sink_text(s, ",\"sent_ms\":");
-                sink_number(s, k->sent_ms);
-        }
-        if (k->received_ms != SOCKET_MS_NONE) {
-                sink_text(s, ",\"received_ms\":");
-                sink_number(s, k->received_ms);
-        }
+        if (k->sent_ms != SOCKET_MS_NONE)
+                sink_number_member(s, ",\"sent_ms\":", k->sent_ms);
+        if (k->received_ms != SOCKET_MS_NONE)
+                sink_number_member(s, ",\"received_ms\":", k->received_ms);
         put_known(s, ",\"bytes_acked\":", k->bytes_acked);
         put_known(s, ",\"bytes_received\":", k->bytes_received);
         sink_text(s, "}");
@@ -179,10 +165,9 @@ bool render_ends(struct text_sink *s, const struct host_capture *c, const struct
                                                           : "");
                         continue;
                 }
-                put_text(s, i > 0 ? ",{\"for\":" : "{\"for\":", wait_kind_name(e->kind));
-                sink_text(s, ",\"pid\":");
-                sink_number(s, e->pid);
-                put_text(s, ",\"command\":", command);
+                sink_text_member(s, i > 0 ? ",{\"for\":" : "{\"for\":", wait_kind_name(e->kind));
+                sink_number_member(s, ",\"pid\":", e->pid);
+                sink_text_member(s, ",\"command\":", command);
                 put_flag(s, ",\"reads\":true", e->reads);
                 put_flag(s, ",\"writes\":true", e->writes);
                 put_known(s, ",\"space\":", e->space);

@@ -28,6 +28,18 @@ void sink_number(struct text_sink *s, int64_t n);
 void sink_hex(struct text_sink *s, uint64_t n); /* without "0x" */
 /* In quotes, as JSON wants it. */
 void sink_json(struct text_sink *s, const char *text, size_t len);
+
+/* A member of an object. key: with its quotes, its colon and the comma before it. */
+static inline void sink_text_member(struct text_sink *s, const char *key, const char *text) {
+        sink_text(s, key);
+        sink_json(s, text, strlen(text));
+}
+
+static inline void sink_number_member(struct text_sink *s, const char *key, int64_t n) {
+        sink_text(s, key);
+        sink_number(s, n);
+}
+
 /* For a terminal: what would move the cursor (C0, DEL, C1) is shown as \xNN, what would turn the direction
  * of the text as \u202e. */
 void sink_shown(struct text_sink *s, const char *text);

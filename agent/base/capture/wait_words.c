@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <sys/socket.h>
 
+#include "texts.h"
 #include "utf8.h"
 
 #define SHORT_MAX       300 /* of a text within a clause */
@@ -22,14 +23,6 @@ static const char *const kind_names[_WAIT_KIND_MAX] = {
 
 const char *wait_kind_name(uint8_t kind) {
         return kind_names[kind < _WAIT_KIND_MAX ? kind : WAIT_UNKNOWN];
-}
-
-const struct captured_socket *wait_socket(const struct host_capture *c, const struct captured_process *p,
-                                          uint64_t inode) {
-        for (uint32_t i = 0; i < p->n_sockets && inode != 0; i++)
-                if (c->sockets[p->first_socket + i].inode == inode)
-                        return &c->sockets[p->first_socket + i];
-        return NULL;
 }
 
 /* --- Sockets ------------------------------------------------------------------------------------------ */
@@ -52,29 +45,25 @@ void wait_socket_words(const struct stack_table *t, const struct captured_socket
 }
 
 void wait_queue_words(const struct captured_socket *s, char buf[static WAIT_WORDS_MAX]) {
-        size_t n = 0;
-
         buf[0] = '\0';
         if (s->state == STATE_LISTEN)
                 return;
         if (s->unread > 0)
-                n += (size_t) snprintf(buf + n, WAIT_WORDS_MAX - n, "%" PRIu32 " bytes unread", s->unread);
+                text_append(buf, WAIT_WORDS_MAX, ", ", "%" PRIu32 " bytes unread", s->unread);
         if (s->unsent > 0)
-                n += (size_t) snprintf(buf + n, WAIT_WORDS_MAX - n, "%s%" PRIu32 " bytes unsent",
-                                       n > 0 ? ", " : "", s->unsent);
+                text_append(buf, WAIT_WORDS_MAX, ", ", "%" PRIu32 " bytes unsent", s->unsent);
         if (s->unacknowledged > 0)
-                n += (size_t) snprintf(buf + n, WAIT_WORDS_MAX - n,
-                                       "%s%" PRIu32 " segments not acknowledged", n > 0 ? ", " : "",
-                                       s->unacknowledged);
+                text_append(buf, WAIT_WORDS_MAX, ", ", "%" PRIu32 " segments not acknowledged",
+                            s->unacknowledged);
         if (s->retransmits > 0)
-                (void) snprintf(buf + n, WAIT_WORDS_MAX - n, " (retransmitted %u times in a row)",
-                                (unsigned) s->retransmits);
+                text_append(buf, WAIT_WORDS_MAX, "", " (retransmitted %u times in a row)",
+                            (unsigned) s->retransmits);
 }
 
 static void words_of_socket(const struct host_capture *c, const struct stack_table *t,
                             const struct captured_process *p, const struct captured_wait *w,
                             char buf[static WAIT_WORDS_MAX]) {
-        const struct captured_socket *s = wait_socket(c, p, w->number);
+        const struct captured_socket *s = captured_socket_of(c, p, w->number);
         char ends[WAIT_WORDS_MAX], queue[WAIT_WORDS_MAX] = "";
 
         if (s)
@@ -96,20 +85,12 @@ static void words_of_socket(const struct host_capture *c, const struct stack_tab
 
 /* --- Who holds it ------------------------------------------------------------------------------------- */
 
-static const struct captured_thread *thread_of(const struct host_capture *c,
-                                               const struct captured_process *p, uint32_t tid) {
-        for (uint32_t i = 0; i < p->n_threads && tid != 0; i++)
-                if (c->threads[p->first_thread + i].tid == tid)
-                        return &c->threads[p->first_thread + i];
-        return NULL;
-}
-
 /* " that thread 214 'writer' holds", " that process 12 holds"; "" where nobody is known. */
 static void words_of_holder(const struct host_capture *c, const struct stack_table *t,
                             const struct captured_process *p, const struct captured_wait *w,
                             char buf[static SHORT_MAX]) {
-        const struct captured_thread *th =
-                w->holder_pid == p->pid || w->holder_pid == 0 ? thread_of(c, p, w->holder_tid) : NULL;
+        bool own = w->holder_pid == p->pid || w->holder_pid == 0;
+        const struct captured_thread *th = own ? captured_thread_of(c, p, w->holder_tid) : NULL;
 
         if (th)
                 (void) snprintf(buf, SHORT_MAX, " that thread %" PRIu32 " '%.100s' holds", w->holder_tid,

@@ -8,10 +8,6 @@
 /* "socket"; "unknown" for a number that is none. */
 const char *wait_kind_name(uint8_t kind);
 
-/* The socket of a process by its inode; NULL: it has none. */
-const struct captured_socket *wait_socket(const struct host_capture *c, const struct captured_process *p,
-                                          uint64_t inode);
-
 /*
  * A clause whose subject is the thread: "waits for data on 10.0.0.1:4711 → 10.0.0.2:29500, nothing unread",
  * "waits 41 s for a glibc mutex of libcache.so that thread 214 'writer' holds", "is stopped by a signal".

@@ -9,6 +9,7 @@
 #include "child.h"
 #include "grow.h"
 #include "io.h"
+#include "loop_timer.h"
 
 #define CHILD_LAST_MOMENT (100 * USEC_PER_MSEC) /* for one that was killed to be gone */
 
@@ -133,9 +134,8 @@ static int on_limit(sd_event_source *s, uint64_t usec, void *userdata) {
                 return 0;
         }
         give_child_up(c, -ETIMEDOUT);
-        if ((c->work.there || c->work.stuck_too) &&
-            sd_event_source_set_time_relative(s, CHILD_LAST_MOMENT) >= 0)
-                (void) sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+        if (c->work.there || c->work.stuck_too)
+                (void) loop_timer_in(s, CHILD_LAST_MOMENT); /* fails only when the loop ends */
         return 0;
 }
 
@@ -155,11 +155,8 @@ static int watch(struct child *c, sd_event *e) {
                 (void) sd_event_source_set_description(c->more, c->work.name);
         if (r < 0 || c->work.timeout == 0)
                 return r;
-        r = sd_event_add_time_relative(e, &c->limit, CLOCK_MONOTONIC, c->work.timeout, 50 * USEC_PER_MSEC,
-                                       on_limit, c);
-        if (r >= 0)
-                (void) sd_event_source_set_description(c->limit, c->work.name);
-        return r;
+        r = loop_timer_new(e, CLOCK_MONOTONIC, 50 * USEC_PER_MSEC, c->work.name, on_limit, c, &c->limit);
+        return r < 0 ? r : loop_timer_in(c->limit, c->work.timeout);
 }
 
 /* A forked one, or a program. fd: its end of the pipe. */

@@ -6,11 +6,12 @@
 #include <systemd/sd-bus.h>
 #include <systemd/sd-journal.h>
 #include <systemd/sd-messages.h>
-#include <time.h>
 
+#include "clock.h"
 #include "frame.h"
 #include "local.pb-c.h"
 #include "paths.h"
+#include "proc_pid.h"
 #include "utf8.h"
 
 #define SYSTEMD "org.freedesktop.systemd1"
@@ -40,18 +41,11 @@ static int read_word(sd_bus *bus, const char *path, const char *interface, const
 
 #define UNIT_WORD(name, member) read_word(bus, path, SYSTEMD ".Unit", (name), (member), sizeof(member))
 
-static usec_t monotonic_now(void) {
-        struct timespec t = { .tv_sec = 0 };
-
-        (void) clock_gettime(CLOCK_MONOTONIC, &t); /* systemd's timestamps are on it */
-        return (usec_t) t.tv_sec * USEC_PER_SEC + (usec_t) t.tv_nsec / 1000;
-}
-
 static int read_unit(sd_bus *bus, const char *unit, struct daemon_state *d) {
         static const char service[] = SYSTEMD ".Service";
         _cleanup_free_ char *path = NULL;
         uint64_t started = 0, ended = 0;
-        usec_t now = monotonic_now();
+        usec_t now = clock_ns(CLOCK_MONOTONIC) / NSEC_PER_USEC; /* systemd's timestamps are on it */
         int r = sd_bus_path_encode("/org/freedesktop/systemd1/unit", unit, &path);
 
         if (r >= 0)
@@ -96,7 +90,7 @@ static void take_result(sd_journal *j, struct daemon_state *d) {
  * the result "success". What a person stops or restarts does not fail. */
 static void read_failures(const char *unit, struct daemon_state *d) {
         _cleanup_(sd_journal_closep) sd_journal *j = NULL;
-        usec_t now = monotonic_now(), at;
+        usec_t now = clock_ns(CLOCK_MONOTONIC) / NSEC_PER_USEC, at;
         char of_unit[64];
         int r = sd_journal_open(&j, SD_JOURNAL_LOCAL_ONLY | SD_JOURNAL_SYSTEM);
 
@@ -165,17 +159,11 @@ static void ask_systemd(struct daemon_states *s) {
 
 /* --- The kernel ---------------------------------------------------------------------------------------- */
 
-/* "PID (COMM) STATE …": COMM may hold anything, also brackets. */
 static void read_process(const struct host *h, struct daemon_state *d) {
-        char path[64], text[1024];
-        const char *end;
+        struct proc_pid_stat s;
 
-        (void) snprintf(path, sizeof(path), "/proc/%u/stat", d->pid);
-        if (d->pid == 0 || host_read(h, path, text, sizeof(text), NULL) < 0)
-                return;
-        end = strrchr(text, ')');
-        if (end && end[1] == ' ')
-                d->process = end[2];
+        if (d->pid != 0 && proc_pid_stat_read(h, d->pid, &s) >= 0)
+                d->process = s.state;
 }
 
 /* --- They themselves ----------------------------------------------------------------------------------- */

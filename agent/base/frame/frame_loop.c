@@ -7,6 +7,7 @@
 #include "frame.h"
 #include "frame_header.h"
 #include "log.h"
+#include "loop_timer.h"
 #include "socket_fd.h"
 
 #define READ_CHUNK 16384
@@ -116,9 +117,10 @@ static void peer_limit(struct frame_peer *p, bool writing) {
 
         if (!writing)
                 p->patience = sd_event_source_disable_unref(p->patience);
-        else if (p->server && !p->patience) /* without memory there is no limit for once */
-                (void) sd_event_add_time_relative(p->server->event, &p->patience, CLOCK_MONOTONIC, span,
-                                                  span / 4, on_patience, p);
+        else if (p->server && !p->patience &&
+                 loop_timer_new(p->server->event, CLOCK_MONOTONIC, span / 4, "frame-patience", on_patience,
+                                p, &p->patience) == 0) /* without memory there is no limit for once */
+                (void) loop_timer_in(p->patience, span);
 }
 
 /* While an answer waits to be taken nothing more is read: a peer that only asks grows nothing. */

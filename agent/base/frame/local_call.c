@@ -4,6 +4,7 @@
 #include "backoff.h"
 #include "local.pb-c.h"
 #include "log.h"
+#include "loop_timer.h"
 #include "utf8.h"
 
 #define TELLING_TIME (10 * USEC_PER_SEC)
@@ -98,11 +99,11 @@ int local_call_new(sd_event *e, const struct local_question *q,
         if (r >= 0)
                 r = frame_peer_send(c->peer, q->kind, q->message);
         c->failed = MIN(r, 0);
-        r = sd_event_add_time_relative(e, &c->timer, CLOCK_BOOTTIME, r < 0 ? 0 : q->timeout,
-                                       100 * USEC_PER_MSEC, on_timer, c);
+        r = loop_timer_new(e, CLOCK_BOOTTIME, 100 * USEC_PER_MSEC, q->program, on_timer, c, &c->timer);
+        if (r >= 0)
+                r = loop_timer_in(c->timer, c->failed ? 0 : q->timeout);
         if (r < 0)
                 return r;
-        (void) sd_event_source_set_description(c->timer, q->program);
         *ret = TAKE_PTR(c);
         return 0;
 }
@@ -131,8 +132,8 @@ static void retry_telling(struct local_telling *t, int error) {
         if (t->failures == 0)
                 (void) log_warning_errno(error, "%s (%s) cannot be sent %s: %m; it is tried again",
                                          t->program, t->socket, t->what);
-        (void) sd_event_source_set_time_relative(t->again, backoff_next(t->failures, backoff_random()));
-        (void) sd_event_source_set_enabled(t->again, SD_EVENT_ONESHOT); /* both fail only without a timer */
+        /* Fails only when the loop ends. */
+        (void) loop_timer_in(t->again, backoff_next(t->failures, backoff_random()));
         if (t->failures < UINT16_MAX)
                 t->failures++;
 }
@@ -183,12 +184,8 @@ int local_telling_init(sd_event *e, const char *socket, struct local_telling *t)
         if (!t->socket)
                 return -ENOMEM;
         t->event = sd_event_ref(e);
-        r = sd_event_add_time_relative(e, &t->again, CLOCK_BOOTTIME, 0, 100 * USEC_PER_MSEC, on_again, t);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(t->again, SD_EVENT_OFF);
-        if (r >= 0)
-                (void) sd_event_source_set_description(t->again, t->program);
-        return r < 0 ? r : 0;
+        r = loop_timer_new(e, CLOCK_BOOTTIME, 100 * USEC_PER_MSEC, t->program, on_again, t, &t->again);
+        return r;
 }
 
 void local_telling_clear(struct local_telling *t) {

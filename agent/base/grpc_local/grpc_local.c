@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include "grpc_local.h"
+#include "loop_timer.h"
 
 #define READ_SIZE 16384
 #define OUT_SIZE 32768 /* more than sixty-four questions */
@@ -241,18 +242,12 @@ int grpc_local_ask(struct grpc_local *l, const struct grpc_session_question *q) 
 }
 
 void grpc_local_send(struct grpc_local *l) {
-        int r;
-
         if (!l->io)
                 return;
         l->traffic.exchanges++;
         grpc_session_reset_budget(l->session);
-        r = sd_event_source_set_time_relative(l->timer, l->options.timeout);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(l->timer, SD_EVENT_ONESHOT);
-        if (r < 0)
-                (void) sd_event_source_set_enabled(l->timer,
-                                                   SD_EVENT_OFF); /* the next exchange tries again */
+        if (loop_timer_in(l->timer, l->options.timeout) < 0)
+                (void) loop_timer_in(l->timer, USEC_INFINITY); /* the next exchange tries again */
         if (!l->telling)
                 settle(l); /* else whoever tells does */
 }
@@ -275,12 +270,9 @@ int grpc_local_new(sd_event *e, const struct grpc_local_options *o, struct grpc_
         (void) snprintf(l->name, sizeof(l->name), "%s-%u", o->name, o->port);
         (void) snprintf(l->timer_name, sizeof(l->timer_name), "%s-deadline", l->name);
         (void) snprintf(l->user_agent, sizeof(l->user_agent), "%s", o->user_agent);
-        r = sd_event_add_time_relative(e, &l->timer, CLOCK_MONOTONIC, 0, 50 * USEC_PER_MSEC, on_timer, l);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(l->timer, SD_EVENT_OFF);
+        r = loop_timer_new(e, CLOCK_MONOTONIC, 50 * USEC_PER_MSEC, l->timer_name, on_timer, l, &l->timer);
         if (r < 0)
                 return r;
-        (void) sd_event_source_set_description(l->timer, l->timer_name);
         *ret = TAKE_PTR(l);
         return 0;
 }

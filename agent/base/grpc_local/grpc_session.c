@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "grow.h"
+#include "texts.h"
 
 /* --- Messages ----------------------------------------------------------------------------------------- */
 
@@ -61,13 +62,6 @@ int grpc_frame_next(const uint8_t *data, size_t len, size_t max, struct grpc_fra
 
 /* --- Headers ---------------------------------------------------------------------------------------- */
 
-static int hex(char c) {
-        if (c >= '0' && c <= '9')
-                return c - '0';
-        c = (char) (c | 0x20);
-        return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Percent-decodes; what a terminal might obey, and all beyond ASCII, becomes '?'. */
 static void decode(const char *value, size_t len, char text[static GRPC_WHY_MAX]) {
         size_t n = 0;
@@ -75,8 +69,9 @@ static void decode(const char *value, size_t len, char text[static GRPC_WHY_MAX]
         for (size_t i = 0; i < len && n + 1 < GRPC_WHY_MAX; i++) {
                 char c = value[i];
 
-                if (c == '%' && len - i > 2 && hex(value[i + 1]) >= 0 && hex(value[i + 2]) >= 0) {
-                        c = (char) (hex(value[i + 1]) << 4 | hex(value[i + 2]));
+                if (c == '%' && len - i > 2 && hex_digit(value[i + 1]) >= 0 &&
+                    hex_digit(value[i + 2]) >= 0) {
+                        c = (char) (hex_digit(value[i + 1]) << 4 | hex_digit(value[i + 2]));
                         i += 2;
                 }
                 text[n++] = c >= ' ' && c <= '~' ? c : '?';
@@ -272,20 +267,16 @@ static int judge_answer(const struct call *c, struct grpc_frame *f, char why[sta
                 (void) snprintf(why, WHY_MAX, "%s", c->why);
                 return c->error;
         }
-        if (!c->head.has_status) {
-                (void) snprintf(why, WHY_MAX, "HTTP status %d, and none of gRPC", c->http);
-                return -EBADMSG;
-        }
+        if (!c->head.has_status)
+                return text_fail(why, WHY_MAX, -EBADMSG, "HTTP status %d, and none of gRPC", c->http);
         if (c->head.status != GRPC_OK) {
                 (void) snprintf(why, WHY_MAX, "%s: %.100s", grpc_status_name(c->head.status),
                                 c->head.message);
                 return c->head.status == GRPC_UNIMPLEMENTED ? -ENOTSUP : -EREMOTEIO;
         }
         if (!c->head.is_grpc || grpc_frame_next(c->in, c->in_len, max, f) <= 0 ||
-            c->in_len != GRPC_FRAME_HEAD + f->len || f->packed) {
-                (void) snprintf(why, WHY_MAX, "an OK without one whole message");
-                return -EBADMSG;
-        }
+            c->in_len != GRPC_FRAME_HEAD + f->len || f->packed)
+                return text_fail(why, WHY_MAX, -EBADMSG, "an OK without one whole message");
         return 0;
 }
 

@@ -3,8 +3,10 @@
 
 #include <assert.h>
 
+#include "grow.h"
 #include "http_loop.h"
 #include "lookup.h"
+#include "texts.h"
 
 #define ADDRESS_AGE (1800 * USEC_PER_SEC) /* a name is looked up again after that, in the background */
 #define ADDRESS_DOUBT (10 * USEC_PER_SEC) /* and after a failure */
@@ -55,15 +57,8 @@ static size_t on_body(char *data, size_t size, size_t n, void *userdata) {
         x->received += len;
         if (x->options.keep > 0)
                 kept = MIN(len, x->options.keep - x->len);
-        if (kept > x->size - x->len) {
-                size_t wanted = MAX(x->size * 2, x->len + kept);
-                char *grown = realloc(x->answer, wanted);
-
-                if (!grown)
-                        return 0;
-                x->answer = grown;
-                x->size = wanted;
-        }
+        if (grow(&x->answer, &x->size, x->len + kept, 1) < 0)
+                return 0;
         if (kept > 0)
                 memcpy(x->answer + x->len, data, kept);
         x->len += kept;
@@ -345,8 +340,7 @@ void exchange_renew(struct exchange *x) {
 /* --- Life ---------------------------------------------------------------------------------------------- */
 
 static int refuse_url(char why[static 256], const char *url, const char *what) {
-        (void) snprintf(why, 256, "'%.160s' %s", url, what);
-        return -EINVAL;
+        return text_fail(why, 256, -EINVAL, "'%.160s' %s", url, what);
 }
 
 static int check_url(const char *url, char why[static 256]) {

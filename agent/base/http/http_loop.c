@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http_loop.h"
 
+#include <fcntl.h>
 #include <gnutls/gnutls.h>
 
-#include <fcntl.h>
+#include "loop_timer.h"
 
 /* Of Debian and Ubuntu. */
 #define SYSTEM_AUTHORITIES "/etc/ssl/certs/ca-certificates.crt"
@@ -224,11 +225,8 @@ static int timer_changed(CURLM *multi, long timeout_ms, void *userdata) {
                 r = sd_event_source_set_time_accuracy(l->timer, slack((usec_t) timeout_ms * USEC_PER_MSEC));
         if (r < 0)
                 return -1;
-        if (timeout_ms <= 0)
-                return sd_event_source_set_enabled(l->timer, SD_EVENT_OFF) < 0 ? -1 : 0;
-        if (sd_event_source_set_time_relative(l->timer, (usec_t) timeout_ms * USEC_PER_MSEC) < 0)
-                return -1;
-        return sd_event_source_set_enabled(l->timer, SD_EVENT_ONESHOT) < 0 ? -1 : 0;
+        r = loop_timer_in(l->timer, timeout_ms > 0 ? (usec_t) timeout_ms * USEC_PER_MSEC : USEC_INFINITY);
+        return r < 0 ? -1 : 0;
 }
 
 static int new_multi(struct http_loop *l) {
@@ -428,11 +426,7 @@ int http_loop_new(sd_event *e, const char *name, struct http_loop **ret) {
         if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
                 return -EIO;
         l->global = true;
-        r = sd_event_add_time_relative(e, &l->timer, CLOCK_MONOTONIC, 0, 1 * USEC_PER_MSEC, on_timer, l);
-        if (r < 0)
-                return r;
-        (void) sd_event_source_set_description(l->timer, l->timer_name);
-        r = sd_event_source_set_enabled(l->timer, SD_EVENT_OFF);
+        r = loop_timer_new(e, CLOCK_MONOTONIC, USEC_PER_MSEC, l->timer_name, on_timer, l, &l->timer);
         if (r >= 0)
                 r = sd_event_add_defer(e, &l->now, on_now, l);
         if (r >= 0)

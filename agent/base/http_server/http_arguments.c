@@ -4,6 +4,7 @@
 #include "http_arguments.h"
 #include "clock.h"
 #include "known_names.h"
+#include "texts.h"
 #include "utf8.h"
 
 #define KEY_SHOWN 40 /* bytes of a name that is not ours */
@@ -19,19 +20,17 @@ __attribute__((format(printf, 3, 4))) static int argument_wrong(struct arguments
         (void) vsnprintf(what, sizeof(what), fmt, ap);
         va_end(ap);
         utf8_copy(shown, sizeof(shown), key);
-        (void) snprintf(a->why, sizeof(a->why), "%s=%s", shown, what);
-        return -EINVAL;
+        return text_fail(a->why, sizeof(a->why), -EINVAL, "%s=%s", shown, what);
 }
 
 static int argument_unknown(struct arguments *a, const char *key) {
-        char list[ARGUMENTS_WHY_MAX] = "none";
-        size_t n = 0;
+        char list[ARGUMENTS_WHY_MAX] = "";
 
         if (a->lenient)
                 return 0;
-        for (const struct argument *t = a->table; t && t->name && n < sizeof(list); t++)
-                n += (size_t) snprintf(list + n, sizeof(list) - n, "%s%s=", n > 0 ? ", " : "", t->name);
-        return argument_wrong(a, key, " is not known; this call takes %s", list);
+        for (const struct argument *t = a->table; t && t->name; t++)
+                text_append(list, sizeof(list), ", ", "%s=", t->name);
+        return argument_wrong(a, key, " is not known; this call takes %s", list[0] ? list : "none");
 }
 
 static int argument_word(struct arguments *a, const struct argument *t, const char *value) {

@@ -6,6 +6,7 @@
 #include "fnv.h"
 #include "http_connection.h"
 #include "log.h"
+#include "loop_timer.h"
 
 #define ACCURACY USEC_PER_SEC
 #define SPARE_CONNECTIONS 8 /* what is ended is gone a moment later */
@@ -55,16 +56,12 @@ static usec_t time_of(const struct http_connections *all, enum http_phase phase)
 }
 
 static void arm_deadline(struct http_connections *all, usec_t at) {
-        int r = 0;
+        int r;
 
         if (!all->timer)
                 return;
         all->armed = at;
-        if (at != USEC_INFINITY)
-                r = sd_event_source_set_time(all->timer, at);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(all->timer,
-                                                at == USEC_INFINITY ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+        r = loop_timer_at(all->timer, at);
         if (r < 0)
                 (void) log_warning_errno(r, "%s: slow connections may stay open: %m", all->o->name);
 }
@@ -410,7 +407,6 @@ bool http_connection_is_old(const struct http_connections *all, const struct htt
 int http_connections_init(struct http_connections *all, sd_event *e, const struct http_server_options *o) {
         struct sockaddr_storage sa;
         socklen_t len = sizeof(sa);
-        int r;
 
         *all = (struct http_connections){ .event = e, .o = o, .armed = USEC_INFINITY };
         if (getsockname(o->fd, (struct sockaddr *) &sa, &len) < 0)
@@ -421,10 +417,7 @@ int http_connections_init(struct http_connections *all, sd_event *e, const struc
                 if (!all->counts)
                         return -ENOMEM;
         }
-        r = sd_event_add_time(e, &all->timer, CLOCK_BOOTTIME, USEC_INFINITY, ACCURACY, on_timer, all);
-        if (r >= 0)
-                r = sd_event_source_set_description(all->timer, "http-deadline");
-        return r < 0 ? r : sd_event_source_set_enabled(all->timer, SD_EVENT_OFF);
+        return loop_timer_new(e, CLOCK_BOOTTIME, ACCURACY, "http-deadline", on_timer, all, &all->timer);
 }
 
 void http_connections_clear(struct http_connections *all) {

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <assert.h>
 
+#include "texts.h"
 #include "utf8.h"
 
 static const struct http_route *route_at(const struct http_route_table *t, size_t i) {
@@ -59,8 +60,6 @@ static bool method_matches(const char *of_route, const struct http_request *q) {
 
 const struct http_route *routes_find(const struct http_route_table *t, const struct http_request *q,
                                 struct routed *ret, char ret_allow[static HTTP_ALLOW_MAX]) {
-        size_t n = 0;
-
         *ret_allow = '\0';
         for (size_t i = 0; i < t->n; i++) {
                 const struct http_route *r = route_at(t, i);
@@ -72,9 +71,8 @@ const struct http_route *routes_find(const struct http_route_table *t, const str
                         ret->arguments = (struct arguments){ .table = r->arguments };
                         return r;
                 }
-                n += (size_t) snprintf(ret_allow + n, HTTP_ALLOW_MAX - n, "%s%s", n > 0 ? ", " : "",
-                                       streq(r->method, "GET") ? "GET, HEAD" : r->method);
-                assert(n < HTTP_ALLOW_MAX);
+                text_append(ret_allow, HTTP_ALLOW_MAX, ", ", "%s",
+                            streq(r->method, "GET") ? "GET, HEAD" : r->method);
         }
         return NULL;
 }
@@ -82,7 +80,6 @@ const struct http_route *routes_find(const struct http_route_table *t, const str
 void routes_refuse(const struct http_route_table *t, const struct http_request *q, const char *allow,
                    struct http_reply *reply) {
         char list[2048] = "there are ", error[128]; /* of what came: any bytes */
-        size_t n = strlen(list);
 
         if (*allow) {
                 (void) snprintf(error, sizeof(error), "%.16s %.80s is not a call", q->method, q->path);
@@ -92,9 +89,9 @@ void routes_refuse(const struct http_route_table *t, const struct http_request *
                 (void) snprintf(reply->allow, sizeof(reply->allow), "%s", allow);
                 return;
         }
-        for (size_t i = 0; i < t->n && n < sizeof(list); i++)
-                n += (size_t) snprintf(list + n, sizeof(list) - n, "%s%s %s", i > 0 ? ", " : "",
-                                       route_at(t, i)->method, route_at(t, i)->path);
+        for (size_t i = 0; i < t->n; i++)
+                text_append(list, sizeof(list), i > 0 ? ", " : "", "%s %s", route_at(t, i)->method,
+                            route_at(t, i)->path);
         api_reply_error(reply, 404, "there is no such call", list);
 }
 

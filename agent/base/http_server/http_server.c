@@ -5,6 +5,7 @@
 
 #include "http_connection.h"
 #include "log.h"
+#include "loop_timer.h"
 
 #define FLUSH_TURNS 3                   /* of libmicrohttpd: take it up, write the header, write the body */
 #define BODY_STEP   ((size_t) 2 * 1024) /* a usual push, compressed; doubled as needed */
@@ -44,12 +45,9 @@ static unsigned count_connections(struct MHD_Daemon *d) {
 
 static int set_timer(struct http_server *h) {
         MHD_UNSIGNED_LONG_LONG ms;
-        int r;
+        bool any = MHD_get_timeout(h->daemon, &ms) == MHD_YES;
 
-        if (MHD_get_timeout(h->daemon, &ms) != MHD_YES)
-                return sd_event_source_set_enabled(h->timer, SD_EVENT_OFF);
-        r = sd_event_source_set_time_relative(h->timer, (usec_t) ms * USEC_PER_MSEC);
-        return r < 0 ? r : sd_event_source_set_enabled(h->timer, SD_EVENT_ONESHOT);
+        return loop_timer_in(h->timer, any ? (usec_t) ms * USEC_PER_MSEC : USEC_INFINITY);
 }
 
 /* Lets libmicrohttpd do all that can be done now. */
@@ -240,9 +238,7 @@ void http_answer(struct http_call *x, const struct http_reply *reply) {
         if (h->running)
                 return;
         /* Not at once: many are answered in a row, and one turn serves them all. */
-        r = sd_event_source_set_time(h->timer, 0);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(h->timer, SD_EVENT_ONESHOT);
+        r = loop_timer_at(h->timer, 0);
         if (r < 0)
                 (void) log_warning_errno(r, "%s: timer: %m", h->o.name);
 }
@@ -419,8 +415,8 @@ static int hang_in(struct http_server *h, sd_event *e) {
         if (r >= 0)
                 r = sd_event_source_set_description(h->io, h->o.name);
         if (r >= 0)
-                r = sd_event_add_time_relative(e, &h->timer, CLOCK_MONOTONIC, 0, USEC_PER_MSEC, on_timer, h);
-        return r < 0 ? r : sd_event_source_set_description(h->timer, h->o.name);
+                r = loop_timer_new(e, CLOCK_MONOTONIC, USEC_PER_MSEC, h->o.name, on_timer, h, &h->timer);
+        return r < 0 ? r : loop_timer_in(h->timer, 0);
 }
 
 int http_server_new(sd_event *e, const struct http_server_options *o, struct http_server **ret) {

@@ -3,6 +3,8 @@
 
 #include <time.h>
 
+#include "texts.h"
+
 struct server_credentials {
         gnutls_certificate_credentials_t credentials;
         unsigned users; /* connections, and one while it is in force */
@@ -30,9 +32,8 @@ static void trust_freep(gnutls_x509_trust_list_t *t) {
 }
 
 static int refuse_file(struct server_certificate *s, enum tls_file which, const char *what) {
-        (void) snprintf(s->state.error, sizeof(s->state.error), "%s=%s: %s", tls_server_names.key[which],
-                        s->files.path[which], what);
-        return -EBADMSG;
+        return text_fail(s->state.error, sizeof(s->state.error), -EBADMSG, "%s=%s: %s",
+                         tls_server_names.key[which], s->files.path[which], what);
 }
 
 static int make_credentials(struct server_certificate *s, const struct tls_texts *t,

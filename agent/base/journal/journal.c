@@ -10,6 +10,7 @@
 #include <systemd/sd-journal.h>
 
 #include "log.h"
+#include "loop_timer.h"
 
 #define SD_JOURNAL_SUPPRESS_LOCATION
 
@@ -156,11 +157,8 @@ static void arm_timer(struct journal_reader *j) {
                 j->timer = sd_event_source_disable_unref(j->timer);
                 return;
         }
-        if (!j->timer) {
-                if (sd_event_add_time(j->event, &j->timer, CLOCK_MONOTONIC, at, 0, on_timer, j) >= 0)
-                        (void) sd_event_source_set_description(j->timer, j->name);
-        } else if (sd_event_source_set_time(j->timer, at) >= 0)
-                (void) sd_event_source_set_enabled(j->timer, SD_EVENT_ONESHOT);
+        if (j->timer || loop_timer_new(j->event, CLOCK_MONOTONIC, 0, j->name, on_timer, j, &j->timer) == 0)
+                (void) loop_timer_at(j->timer, at); /* fails only when the loop ends */
 }
 
 int journal_reader_process(struct journal_reader *j) {

@@ -4,9 +4,9 @@
 #include <linux/gen_stats.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
-#include <stdarg.h>
 
 #include "netlink.h"
+#include "texts.h"
 
 #define TICK_NS 64 /* a tick of the scheduler (Linux, include/net/pkt_sched.h, PSCHED_SHIFT) */
 
@@ -184,14 +184,7 @@ uint64_t qdisc_drops(const struct qdisc_table *t, int index) {
         return root ? root->drops : 0; /* it sums up those below it */
 }
 
-_printf_(2, 3) static void add_word(char buf[static QDISC_WORDS_MAX], const char *fmt, ...) {
-        size_t n = strlen(buf);
-        va_list ap;
-
-        va_start(ap, fmt);
-        (void) vsnprintf(buf + n, QDISC_WORDS_MAX - n, fmt, ap);
-        va_end(ap);
-}
+#define add_word(buf, ...) text_append(buf, QDISC_WORDS_MAX, "", __VA_ARGS__)
 
 const char *qdisc_words(const struct qdisc *q, char buf[static QDISC_WORDS_MAX]) {
         buf[0] = '\0';

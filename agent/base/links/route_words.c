@@ -3,7 +3,8 @@
 
 #include <arpa/inet.h>
 #include <linux/fib_rules.h>
-#include <stdarg.h>
+
+#include "texts.h"
 
 static const struct {
         uint8_t number;
@@ -49,7 +50,8 @@ const char *route_table_word(uint32_t table, char buf[static ROUTE_WORD_MAX]) {
         return buf;
 }
 
-const char *route_protocol_word(uint8_t protocol, char buf[static ROUTE_WORD_MAX]) {
+/* "dhcp", "boot", "tpu-netcfg"; the number for what no name is known. */
+static const char *route_protocol_word(uint8_t protocol, char buf[static ROUTE_WORD_MAX]) {
         (void) snprintf(buf, ROUTE_WORD_MAX, "%u", protocol);
         for (size_t i = 0; i < ELEMENTSOF(protocols); i++)
                 if (protocols[i].number == protocol)
@@ -66,14 +68,7 @@ const char *route_owner(uint8_t protocol) {
 
 /* --- Lines, put together word by word ------------------------------------------------------------------ */
 
-_printf_(2, 3) static void add_word(char buf[static ROUTE_WORDS_MAX], const char *fmt, ...) {
-        size_t n = strlen(buf);
-        va_list ap;
-
-        va_start(ap, fmt);
-        (void) vsnprintf(buf + n, ROUTE_WORDS_MAX - n, fmt, ap); /* what does not fit is cut */
-        va_end(ap);
-}
+#define add_word(buf, ...) text_append(buf, ROUTE_WORDS_MAX, "", __VA_ARGS__)
 
 static void add_limit(const struct route *r, int metric, const char *name, bool typed,
                       char buf[static ROUTE_WORDS_MAX]) {

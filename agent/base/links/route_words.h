@@ -14,8 +14,6 @@
 const char *route_type_word(uint8_t type, char buf[static ROUTE_WORD_MAX]);
 /* "main", "847000003". */
 const char *route_table_word(uint32_t table, char buf[static ROUTE_WORD_MAX]);
-/* "dhcp", "boot", "tpu-netcfg"; the number for what no name is known. */
-const char *route_protocol_word(uint8_t protocol, char buf[static ROUTE_WORD_MAX]);
 /* Who makes routes of that protocol, for a person: "a DHCP client". */
 const char *route_owner(uint8_t protocol);
 /* Whether it holds connections to a window that no data-centre NIC is filled with: "ip route … window", or a

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host_from.h"
 
+#include "texts.h"
+
 #define PLACE "{host}"
 #define LETTERS_FIRST "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 #define LETTERS LETTERS_FIRST "._-"
@@ -91,17 +93,12 @@ static int take_pattern(void *userdata, char *word, char why[static NAME_LIST_WH
         char *place = strstr(word, PLACE);
         bool star = *word == '*', bare = place == word + 1;
 
-        if (!place || strstr(place + 1, PLACE) || strchr(word + star, '*') || (star && bare)) {
-                (void) snprintf(why, NAME_LIST_WHY_MAX,
-                                "'%.100s' is no path of a file, and no pattern with " PLACE
-                                " once, as spiffe://site.example/host/" PLACE,
-                                word);
-                return -EINVAL;
-        }
-        if (h->n == PATTERNS_MAX) {
-                (void) snprintf(why, NAME_LIST_WHY_MAX, "more than %d patterns", PATTERNS_MAX);
-                return -E2BIG;
-        }
+        if (!place || strstr(place + 1, PLACE) || strchr(word + star, '*') || (star && bare))
+                return text_fail(why, NAME_LIST_WHY_MAX, -EINVAL,
+                                 "'%.100s' is no path of a file, and no pattern with " PLACE
+                                 " once, as spiffe://site.example/host/" PLACE, word);
+        if (h->n == PATTERNS_MAX)
+                return text_fail(why, NAME_LIST_WHY_MAX, -E2BIG, "more than %d patterns", PATTERNS_MAX);
         *place = '\0';
         h->before[h->n] = word;
         h->behind[h->n++] = place + strlen(PLACE);

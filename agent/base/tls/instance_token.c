@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "name_list.h"
+#include "texts.h"
 
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 #define YEAR_10000 INT64_C(253402300800) /* s; later ones are no times */
@@ -38,8 +39,7 @@ ssize_t base64url_decode(const char *text, size_t len, uint8_t *ret, size_t size
 /* --- Fields -------------------------------------------------------------------------------------------- */
 
 static int refuse(char why[static INSTANCE_TOKEN_WHY_MAX], const char *field, const char *what) {
-        (void) snprintf(why, INSTANCE_TOKEN_WHY_MAX, "the instance token's %s %s", field, what);
-        return -EBADMSG;
+        return text_fail(why, INSTANCE_TOKEN_WHY_MAX, -EBADMSG, "the instance token's %s %s", field, what);
 }
 
 static int take_text(const json_t *o, const char *key, char *ret, size_t size,

@@ -6,6 +6,7 @@
 
 #include "grow.h"
 #include "io.h"
+#include "texts.h"
 #include "tls_files.h"
 
 struct entry {
@@ -68,8 +69,7 @@ static int by_name(const void *a, const void *b) {
 
 static int refuse_line(const struct name_file *f, unsigned line, const char *what,
                        char why[static NAME_LIST_WHY_MAX]) {
-        (void) snprintf(why, NAME_LIST_WHY_MAX, "%s:%u: %s", f->path, line, what);
-        return -EBADMSG;
+        return text_fail(why, NAME_LIST_WHY_MAX, -EBADMSG, "%s:%u: %s", f->path, line, what);
 }
 
 /* Cuts the line into its words. 0: there is none. */
@@ -135,10 +135,8 @@ static int read_text(const struct name_file *f, char **ret, char why[static NAME
                 what = strerror((int) -n);
         else if (memchr(text, '\0', (size_t) n))
                 what = "it holds a NUL: no text";
-        if (what) {
-                (void) snprintf(why, NAME_LIST_WHY_MAX, "%s: %s", f->path, what);
-                return -EBADMSG;
-        }
+        if (what)
+                return text_fail(why, NAME_LIST_WHY_MAX, -EBADMSG, "%s: %s", f->path, what);
         text[n] = '\0';
         *ret = TAKE_PTR(text);
         return 0;
@@ -241,7 +239,7 @@ int name_list_new_among(char *words,
                 return -E2BIG;
         for (char *w = strtok_r(words, " ", &rest); w; w = strtok_r(NULL, " ", &rest)) {
                 if (*w == '/') {
-                        (void) snprintf(files + strlen(files), sizeof(files) - strlen(files), "%s ", w);
+                        text_append(files, sizeof(files), "", "%s ", w);
                         continue;
                 }
                 r = take(userdata, w, why);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "io.h"
+#include "texts.h"
 
 #define KEY_ID_MAX 64 /* SHA-512 of a public key is the longest that GnuTLS makes */
 
@@ -74,9 +75,8 @@ bool tls_files_configured(const struct tls_files *f) {
 }
 
 static int refuse_file(struct tls_files *f, enum tls_file which, const char *what) {
-        (void) snprintf(f->error, sizeof(f->error), "%s=%s: %s", names_of(f)->key[which], f->path[which],
-                        what);
-        return -EBADMSG;
+        return text_fail(f->error, sizeof(f->error), -EBADMSG, "%s=%s: %s", names_of(f)->key[which],
+                         f->path[which], what);
 }
 
 static int read_file(struct tls_files *f, enum tls_file which, gnutls_datum_t *ret) {

@@ -4,6 +4,7 @@
 #include <gnutls/crypto.h>
 
 #include "log.h"
+#include "texts.h"
 
 #define CHAIN_MAX 16
 #define DNS       "dns:"
@@ -39,11 +40,9 @@ static int read_names(gnutls_x509_crt_t crt, struct tls_peer *p, char why[static
         for (unsigned i = 0; (r = read_name(crt, i, name)) >= 0; i++) {
                 if (r == 0)
                         continue;
-                if (p->n == TLS_NAMES_MAX) {
-                        (void) snprintf(why, TLS_WHY_MAX, "the client certificate has more than %d names",
-                                        TLS_NAMES_MAX);
-                        return -EACCES;
-                }
+                if (p->n == TLS_NAMES_MAX)
+                        return text_fail(why, TLS_WHY_MAX, -EACCES,
+                                         "the client certificate has more than %d names", TLS_NAMES_MAX);
                 memcpy(p->names[p->n++], name, sizeof(name));
         }
         return 0;
@@ -70,10 +69,9 @@ static int verify_chain(gnutls_x509_crt_t chain[], unsigned n, gnutls_x509_trust
         unsigned status = 0;
         int r = gnutls_x509_trust_list_verify_crt2(trust, chain, n, &purpose, 1, 0, &status, NULL);
 
-        if (r < 0 || status != 0) {
-                (void) snprintf(why, TLS_WHY_MAX, "the client certificate is %s", what_is_wrong(r, status));
-                return -EACCES;
-        }
+        if (r < 0 || status != 0)
+                return text_fail(why, TLS_WHY_MAX, -EACCES, "the client certificate is %s",
+                                 what_is_wrong(r, status));
         p->not_after = USEC_INFINITY;
         for (unsigned i = 0; i < n; i++) {
                 time_t end = gnutls_x509_crt_get_expiration_time(chain[i]);
@@ -91,10 +89,8 @@ int tls_read_peer(gnutls_session_t session, gnutls_x509_trust_list_t trust, stru
         int r = 0;
 
         given = gnutls_certificate_get_peers(session, &len);
-        if (!given || len == 0) {
-                (void) snprintf(why, TLS_WHY_MAX, "no client certificate was given");
-                return -EACCES;
-        }
+        if (!given || len == 0)
+                return text_fail(why, TLS_WHY_MAX, -EACCES, "no client certificate was given");
         for (; n < MIN(len, (unsigned) CHAIN_MAX) && r >= 0; n += r >= 0) {
                 r = gnutls_x509_crt_init(&chain[n]);
                 if (r >= 0 && (r = gnutls_x509_crt_import(chain[n], &given[n], GNUTLS_X509_FMT_DER)) < 0)
@@ -149,10 +145,8 @@ int tls_judge_peer(const struct tls_callers *c, const struct tls_peer *p, struct
 
         *ret = (struct tls_verdict){ 0 };
         for (size_t i = 0; i < p->n; i++)
-                if (name_list_find(c->deny, p->names[i])) {
-                        (void) snprintf(why, TLS_WHY_MAX, "'%.120s' is denied here", p->names[i]);
-                        return -EACCES;
-                }
+                if (name_list_find(c->deny, p->names[i]))
+                        return text_fail(why, TLS_WHY_MAX, -EACCES, "'%.120s' is denied here", p->names[i]);
         for (size_t k = 0; k < ELEMENTSOF(lists) && !found; k++)
                 for (size_t i = 0; i < p->n && !found; i++)
                         if (name_list_find(lists[k], p->names[i])) {
@@ -169,8 +163,7 @@ int tls_judge_peer(const struct tls_callers *c, const struct tls_peer *p, struct
         ret->wants_token = c->hosts && !ret->host[0] && c->tokens;
         if (!c->hosts || ret->host[0] || ret->wants_token)
                 return 0;
-        (void) snprintf(why, TLS_WHY_MAX, "HostFrom= does not say which host '%.120s' is", found);
-        return -EACCES;
+        return text_fail(why, TLS_WHY_MAX, -EACCES, "HostFrom= does not say which host '%.120s' is", found);
 }
 
 /* --- What a token says besides ------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "io.h"
+#include "texts.h"
 #include "tls_files.h"
 
 #define KEY_BITS_LEAST 2048
@@ -37,8 +38,7 @@ static void clear_keys(struct token_keys *k) {
 }
 
 static int refuse_keys(char why[static NAME_LIST_WHY_MAX], const char *what) {
-        (void) snprintf(why, NAME_LIST_WHY_MAX, "%s", what);
-        return -EBADMSG;
+        return text_fail(why, NAME_LIST_WHY_MAX, -EBADMSG, "%s", what);
 }
 
 /* Takes the key over. Others than RSA's are passed over: they sign no RS256. */
@@ -176,15 +176,7 @@ struct token_keys *token_keys_free(struct token_keys *k) {
 
 /* --- A token ------------------------------------------------------------------------------------------- */
 
-__attribute__((format(printf, 2, 3))) static int refuse_token(char why[static INSTANCE_TOKEN_WHY_MAX],
-                                                              const char *fmt, ...) {
-        va_list ap;
-
-        va_start(ap, fmt);
-        (void) vsnprintf(why, INSTANCE_TOKEN_WHY_MAX, fmt, ap);
-        va_end(ap);
-        return -EACCES;
-}
+#define refuse_token(why, ...) text_fail(why, INSTANCE_TOKEN_WHY_MAX, -EACCES, __VA_ARGS__)
 
 static int check_signature(const struct token_keys *k, const char *text, const struct instance_token *t,
                            char why[static INSTANCE_TOKEN_WHY_MAX]) {

@@ -17,8 +17,7 @@ int answer_print(const struct options *o, json_t *answer, const struct answer_as
         json_decref(answer);
         if (r == 0)
                 return code;
-        fprintf(stderr, "%s: the answer cannot be shown: %s\n", o->program, strerror(-r));
-        return EXIT_NO_ANSWER;
+        return options_fail(o->program, EXIT_NO_ANSWER, "the answer cannot be shown: %s", strerror(-r));
 }
 
 int answer_of_hostd(const struct options *o, const char *path, usec_t timeout, const struct answer_as *as) {

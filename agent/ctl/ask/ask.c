@@ -116,10 +116,8 @@ int ctl_settings_load(const struct options *o, struct ctl_settings *ret) {
                 r = load_from(&h, o->config, &s);
         if (r == 0 && file)
                 r = load_from(&h, file, &own);
-        if (r < 0) {
-                fprintf(stderr, "%s: the configuration cannot be read: %s\n", o->program, strerror(-r));
-                return r;
-        }
+        if (r < 0)
+                return options_fail(o->program, r, "the configuration cannot be read: %s", strerror(-r));
         put_before(&s, &own);
         s.collector_configured = s.collector_url[0] != '\0';
         if (!s.collector_configured)
@@ -309,10 +307,8 @@ int collector_open(const struct options *o, const char *given, struct collector 
         c.tls = s.collector;
         c.configured = given || s.collector_configured;
         r = given ? config_parse_urls(*given ? given : "?", s.collector_url, why) : 0;
-        if (r < 0) {
-                fprintf(stderr, "%s: --collector '%s': %s\n", o->program, given, why);
-                return r;
-        }
+        if (r < 0)
+                return options_fail(o->program, r, "--collector '%s': %s", given, why);
         for (const char *url; (url = strsep(&rest, CONFIG_BETWEEN));) {
                 size_t n = strlen(url);
 
@@ -321,10 +317,8 @@ int collector_open(const struct options *o, const char *given, struct collector 
                 if (n > 0)
                         (void) snprintf(c.urls[c.n++], sizeof(c.urls[0]), "%.*s", (int) n, url);
         }
-        if (c.n == 0) {
-                fprintf(stderr, "%s: --collector, Collector=: there is no URL\n", o->program);
-                return -EINVAL;
-        }
+        if (c.n == 0)
+                return options_fail(o->program, -EINVAL, "--collector, Collector=: there is no URL");
         *ret = c;
         return 0;
 }

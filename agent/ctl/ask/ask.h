@@ -65,9 +65,7 @@ void agent_request(const struct ctl_certificates *tls, const char *to, const cha
 
 /* --- A collector --------------------------------------------------------------------------------------- */
 
-#define COLLECTOR_TEXT_OF(x) #x
-#define COLLECTOR_TEXT(x)    COLLECTOR_TEXT_OF(x)
-#define COLLECTOR_DEFAULT    "http://127.0.0.1:" COLLECTOR_TEXT(PORT_COLLECTOR_API)
+#define COLLECTOR_DEFAULT    "http://127.0.0.1:" AS_TEXT(PORT_COLLECTOR_API)
 #define COLLECTOR_TIMEOUT    (15 * USEC_PER_SEC)
 
 /* A row of a verb's options. */

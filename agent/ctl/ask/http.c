@@ -6,6 +6,7 @@
 #include <sys/un.h>
 
 #include "http.h"
+#include "grow.h"
 #include "paths.h"
 #include "http_loop.h"
 
@@ -19,22 +20,14 @@ struct body {
 
 static size_t take_body(char *data, size_t size, size_t n, void *userdata) {
         struct body *b = userdata;
-        char *grown;
 
         (void) size; /* always 1 */
         if (n > HTTP_ANSWER_MAX - b->len) {
                 b->too_large = true;
                 return 0;
         }
-        if (n > b->size - b->len) {
-                size_t wanted = MAX(b->size * 2, b->len + n);
-
-                grown = realloc(b->data, wanted);
-                if (!grown)
-                        return 0;
-                b->data = grown;
-                b->size = wanted;
-        }
+        if (grow(&b->data, &b->size, b->len + n, 1) < 0)
+                return 0;
         memcpy(b->data + b->len, data, n);
         b->len += n;
         return n;

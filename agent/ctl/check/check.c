@@ -141,9 +141,8 @@ static int print_report(const struct host *h, const struct request *q, const str
                 print_orders(q->options->root);
         if (r >= 0 && !seen->incomplete)
                 return seen->all.n == 0 ? EXIT_NO_ANSWER : verdict_exit_code(worst);
-        fprintf(stderr, "tpuctl check: the report is not complete: %s\n",
-                r < 0 ? strerror(-r) : "more findings than fit");
-        return EXIT_NO_ANSWER;
+        return options_fail("tpuctl check", EXIT_NO_ANSWER, "the report is not complete: %s",
+                            r < 0 ? strerror(-r) : "more findings than fit");
 }
 
 /* --- Looking ------------------------------------------------------------------------------------------- */
@@ -232,11 +231,9 @@ static int check_host(const struct request *q, const char *probe) {
         int r;
 
         r = host_open(root, &h);
-        if (r < 0) {
-                fprintf(stderr, "tpuctl check: --root '%s' cannot be opened: %s\n", root ? root : "/",
-                        strerror(-r));
-                return EXIT_USAGE;
-        }
+        if (r < 0)
+                return options_fail("tpuctl check", EXIT_USAGE, "--root '%s' cannot be opened: %s",
+                                    root ? root : "/", strerror(-r));
         if (probe)
                 return check_serve(&h, probe);
         return look_once(&h, q);

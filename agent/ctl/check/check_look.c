@@ -3,6 +3,7 @@
 #include "check_look.h"
 #include "probe_serve.h"
 #include "report.h"
+#include "texts.h"
 #include "worker.h"
 
 #define PROBES_MAX 64
@@ -213,12 +214,12 @@ static void take_subject(struct finding *line, const char *subject, size_t *more
         if (*more > 0 || n + 2 + added > SUBJECTS_WIDTH)
                 (*more)++;
         else
-                (void) snprintf(line->subject + n, sizeof(line->subject) - n, ", %s", subject);
+                text_append(line->subject, sizeof(line->subject), "", ", %s", subject);
 }
 
 static struct finding shared_line(const struct finding_list *l, size_t first) {
         struct finding line = l->items[first];
-        size_t more = 0, n;
+        size_t more = 0;
 
         for (size_t k = first + 1; k < l->n; k++) {
                 if (!are_alike(&l->items[first], &l->items[k]))
@@ -227,9 +228,8 @@ static struct finding shared_line(const struct finding_list *l, size_t first) {
                 if (!streq(line.found, l->items[k].found))
                         finding_set(line.found, "as wanted");
         }
-        n = strlen(line.subject);
         if (more > 0)
-                (void) snprintf(line.subject + n, sizeof(line.subject) - n, " and %zu more", more);
+                text_append(line.subject, sizeof(line.subject), "", " and %zu more", more);
         line.wanted[0] = '\0';
         return line;
 }

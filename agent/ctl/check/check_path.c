@@ -102,8 +102,7 @@ static int print_path_report(const struct path_report *p, bool json) {
 }
 
 static int refuse_peers(const char *text) {
-        fprintf(stderr, "tpuctl check: --peer: %s\n", text);
-        return EXIT_USAGE;
+        return options_fail("tpuctl check", EXIT_USAGE, "--peer: %s", text);
 }
 
 int check_path(const struct options *o, const char *names, bool json) {

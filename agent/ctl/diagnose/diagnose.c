@@ -25,20 +25,16 @@ static int parse_hosts(const struct options *o, const char *text, uint32_t *ret)
         char *end;
         unsigned long n = text ? strtoul(text, &end, 10) : 0;
 
-        if (text && (*end || end == text || n == 0 || n > SCENE_HOSTS_MAX)) {
-                fprintf(stderr, "%s: --hosts is a number from 1 to %u, not '%s'\n", o->program,
-                        SCENE_HOSTS_MAX, text);
-                return -EINVAL;
-        }
+        if (text && (*end || end == text || n == 0 || n > SCENE_HOSTS_MAX))
+                return options_fail(o->program, -EINVAL, "--hosts is a number from 1 to %u, not '%s'",
+                                    SCENE_HOSTS_MAX, text);
         *ret = (uint32_t) n;
         return 0;
 }
 
 static int parse_run(const struct options *o, const char *text, enum stall_state *ret) {
-        if (text && !streq(text, "stalled") && !streq(text, "running")) {
-                fprintf(stderr, "%s: --run is 'stalled' or 'running', not '%s'\n", o->program, text);
-                return -EINVAL;
-        }
+        if (text && !streq(text, "stalled") && !streq(text, "running"))
+                return options_fail(o->program, -EINVAL, "--run is 'stalled' or 'running', not '%s'", text);
         *ret = !text ? RUN_UNKNOWN : streq(text, "stalled") ? RUN_STALLED : RUN_GOES_ON;
         return 0;
 }
@@ -149,10 +145,8 @@ static int run(struct wish *wish, const struct diagnose_options *how, const stru
         r = diagnose(&scene, how, &d);
         if (r == 0)
                 r = print_diagnosis(wish, d);
-        if (r < 0) {
-                fprintf(stderr, "tpuctl diagnose: %s\n", strerror(-r));
-                return EXIT_NO_ANSWER;
-        }
+        if (r < 0)
+                return options_fail("tpuctl diagnose", EXIT_NO_ANSWER, "%s", strerror(-r));
         return exit_code(d->outcome);
 }
 
@@ -170,8 +164,7 @@ static int check_wish(const struct wish *wish) {
                 wrong = "a collector and agents are asked about one slice: SLICE is its name";
         if (!wrong)
                 return 0;
-        fprintf(stderr, "tpuctl diagnose: %s\n", wrong);
-        return -EINVAL;
+        return options_fail("tpuctl diagnose", -EINVAL, "%s", wrong);
 }
 
 int verb_diagnose(const struct ctl *c, int argc, char *argv[]) {
@@ -218,10 +211,9 @@ int verb_diagnose(const struct ctl *c, int argc, char *argv[]) {
         if (check_wish(&wish) < 0 || parse_hosts(&o, wish.hosts, &how.hosts) < 0 ||
             parse_run(&o, wish.run, &how.run) < 0)
                 return EXIT_USAGE;
-        if (wish.source != SOURCE_FILES && w.n > 1) {
-                fprintf(stderr, "tpuctl diagnose: '%s': files come with --from FILE\n", w.items[1]);
-                return EXIT_USAGE;
-        }
+        if (wish.source != SOURCE_FILES && w.n > 1)
+                return options_fail("tpuctl diagnose", EXIT_USAGE, "'%s': files come with --from FILE",
+                                    w.items[1]);
         if (wish.source == SOURCE_COLLECTOR && collector_open(&o, wish.collector, &wish.asked) < 0)
                 return EXIT_USAGE;
         if (!wish.from && !wish.asked.configured)

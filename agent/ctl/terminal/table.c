@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <math.h>
 
+#include "grow.h"
 #include "report.h"
 #include "table.h"
 
@@ -40,15 +41,8 @@ static char *clean_copy(const char *text) {
 
 int table_add(struct table *t, const char *const cells[]) {
         assert(t->columns > 0 && t->columns <= TABLE_COLUMNS_MAX);
-        if (t->rows == t->size) {
-                size_t size = MAX(t->size * 2, (size_t) 16);
-                char **grown = reallocarray(t->cells, size * t->columns, sizeof(*grown));
-
-                if (!grown)
-                        return -ENOMEM;
-                t->cells = grown;
-                t->size = size;
-        }
+        if (grow(&t->cells, &t->size, (t->rows + 1) * t->columns, sizeof(*t->cells)) < 0)
+                return -ENOMEM;
         for (size_t i = 0; i < t->columns; i++) {
                 const char *text = cells[i] && cells[i][0] ? cells[i] : "-";
                 char *copy = clean_copy(text);

@@ -15,7 +15,7 @@
 
 struct table {
         size_t columns;
-        char **cells; /* rows * columns */
+        char **cells; /* rows * columns, and room for size */
         size_t rows, size;
         bool shrinks[TABLE_COLUMNS_MAX];
 };

@@ -8,9 +8,8 @@
 #include "run_key.h"
 
 static int usage_error(const struct options *o, const char *text, const char *word) {
-        fprintf(stderr, "%s: %s%s%s%s\nTry '%s --help'.\n", o->program, text, word ? " '" : "",
-                word ? word : "", word ? "'" : "", o->program);
-        return -EINVAL;
+        return options_fail(o->program, -EINVAL, "%s%s%s%s\nTry '%s --help'.", text, word ? " '" : "",
+                            word ? word : "", word ? "'" : "", o->program);
 }
 
 static int keep_word(struct words *w, const char *word) {

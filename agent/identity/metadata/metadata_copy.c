@@ -3,6 +3,7 @@
 
 #include "json_fields.h"
 #include "metadata_copy.h"
+#include "texts.h"
 
 const struct state_format metadata_copy_file = {
         .what = "metadata", .version = 1, .max = METADATA_BODY_MAX, .options = { .mode = 0600 }
@@ -110,10 +111,8 @@ int metadata_copy_parse(const char *text, size_t len, struct metadata_copy *ret,
         int r;
 
         v = json_loadb(text, len, JSON_REJECT_DUPLICATES, &error);
-        if (!v) {
-                (void) snprintf(why, METADATA_WHY_MAX, "line %d: %.80s", error.line, error.text);
-                return -EBADMSG;
-        }
+        if (!v)
+                return text_fail(why, METADATA_WHY_MAX, -EBADMSG, "line %d: %.80s", error.line, error.text);
         r = take_copy(v, &c, why);
         json_decref(v);
         if (r == 0)

@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include "metadata_facts.h"
+#include "texts.h"
 #include "topology.h"
 #include "tpu_env.h"
 
@@ -33,8 +34,7 @@ bool metadata_key_is_attribute(enum metadata_key k) {
 }
 
 static int refuse_value(char why[static METADATA_WHY_MAX], const char *text) {
-        (void) snprintf(why, METADATA_WHY_MAX, "%s", text);
-        return -EBADMSG;
+        return text_fail(why, METADATA_WHY_MAX, -EBADMSG, "%s", text);
 }
 
 /* --- NICs --------------------------------------------------------------------------------------------- */
@@ -43,13 +43,6 @@ const char *metadata_mac_text(const uint8_t mac[static 6], char buf[static METAD
         (void) snprintf(buf, METADATA_MAC_TEXT, "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2],
                         mac[3], mac[4], mac[5]);
         return buf;
-}
-
-static int hex_digit(char c) {
-        if (c >= '0' && c <= '9')
-                return c - '0';
-        c |= 0x20;
-        return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 static int parse_mac(const char *text, uint8_t ret[static 6]) {
@@ -103,10 +96,9 @@ int metadata_nics_parse(const json_t *array, struct metadata_facts *f, char why[
                 for (size_t k = 0; !wrong && k < i; k++)
                         if (memcmp(nics[k].mac, nics[i].mac, sizeof(nics[i].mac)) == 0)
                                 wrong = "another NIC has the same mac";
-                if (wrong) {
-                        (void) snprintf(why, METADATA_WHY_MAX, "network interface %zu: %s", i, wrong);
-                        return -EBADMSG;
-                }
+                if (wrong)
+                        return text_fail(why, METADATA_WHY_MAX, -EBADMSG, "network interface %zu: %s", i,
+                                         wrong);
         }
         memcpy(f->nics, nics, sizeof(nics));
         f->n_nics = n;
@@ -122,11 +114,9 @@ static int take_nics(struct metadata_facts *f, const struct metadata_answer *a,
         if (!a->content_type || !startswith(a->content_type, "application/json"))
                 return refuse_value(why, "the list of network interfaces is not application/json");
         v = json_loadb(a->body, a->len, JSON_REJECT_DUPLICATES, &error);
-        if (!v) {
-                (void) snprintf(why, METADATA_WHY_MAX, "line %d, column %d: %.80s", error.line, error.column,
-                                error.text);
-                return -EBADMSG;
-        }
+        if (!v)
+                return text_fail(why, METADATA_WHY_MAX, -EBADMSG, "line %d, column %d: %.80s", error.line,
+                                 error.column, error.text);
         r = metadata_nics_parse(v, f, why);
         json_decref(v);
         return r;
@@ -189,10 +179,9 @@ static int take_field(enum metadata_key k, const char *text, size_t len, struct 
         if (k == METADATA_ZONE && strrchr(copy, '/'))
                 value = strrchr(copy, '/') + 1;
         r = identity_add(i, fields[k], value, "metadata");
-        if (r == -EINVAL) {
-                (void) snprintf(why, METADATA_WHY_MAX, "it cannot be %s", identity_field_name(fields[k]));
-                return -EBADMSG;
-        }
+        if (r == -EINVAL)
+                return text_fail(why, METADATA_WHY_MAX, -EBADMSG, "it cannot be %s",
+                                 identity_field_name(fields[k]));
         return r;
 }
 
@@ -247,10 +236,8 @@ static bool is_page(const struct metadata_answer *a) {
 
 int metadata_answer_check(const struct metadata_answer *a, char why[static METADATA_WHY_MAX]) {
         why[0] = '\0';
-        if (a->status == 429 || (a->status >= 500 && a->status <= 599)) {
-                (void) snprintf(why, METADATA_WHY_MAX, "HTTP status %ld", a->status);
-                return -EAGAIN;
-        }
+        if (a->status == 429 || (a->status >= 500 && a->status <= 599))
+                return text_fail(why, METADATA_WHY_MAX, -EAGAIN, "HTTP status %ld", a->status);
         if (!a->flavored)
                 return refuse_value(
                         why, "no 'Metadata-Flavor: Google' in the answer: this is not the metadata server");

@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "backoff.h"
+#include "loop_timer.h"
 
 #define TIMEOUT         (5 * USEC_PER_SEC)
 #define WAIT_GRACE      (10 * USEC_PER_SEC) /* the server answers at the end of a wait, not before */
@@ -86,9 +87,7 @@ bool poll_cancel(struct poll *p) {
 /* --- When to ask --------------------------------------------------------------------------------------- */
 
 void poll_in(struct poll *p, usec_t span) {
-        /* neither can fail with a timer that exists */
-        (void) sd_event_source_set_time_relative(p->timer, span);
-        (void) sd_event_source_set_enabled(p->timer, SD_EVENT_ONESHOT);
+        (void) loop_timer_in(p->timer, span); /* fails only when the loop ends */
 }
 
 void poll_retry(struct poll *p) {
@@ -136,11 +135,12 @@ int poll_init(struct poll *p, sd_event *e, const char *name, const char *url, co
                                             .done = on_done,
                                             .userdata = p };
         char why[256];
-        int r = sd_event_add_time_relative(e, &p->timer, CLOCK_BOOTTIME, 0, 0, on_timer, p);
+        int r = loop_timer_new(e, CLOCK_BOOTTIME, 0, name, on_timer, p, &p->timer);
 
+        if (r >= 0)
+                r = loop_timer_in(p->timer, 0);
         if (r < 0)
                 return r;
-        (void) sd_event_source_set_description(p->timer, name);
         p->event = e;
         return exchange_new(e, &o, &p->exchange, why);
 }

@@ -3,13 +3,13 @@
 
 #include "tpu_env.h"
 
+#include "texts.h"
 #include "topology.h"
 
 #define KEY_MAX 64
 
 static int refuse_line(char why[static TPU_ENV_WHY_MAX], size_t line, const char *text) {
-        (void) snprintf(why, TPU_ENV_WHY_MAX, "line %zu: %s", line, text);
-        return -EBADMSG;
+        return text_fail(why, TPU_ENV_WHY_MAX, -EBADMSG, "line %zu: %s", line, text);
 }
 
 /* --- tpu-env ------------------------------------------------------------------------------------------- */
@@ -242,10 +242,8 @@ static int take_endpoints(const char *text, size_t len, struct endpoints *e,
                 size_t n = trim(&at, (size_t) ((comma ? comma : end) - text));
 
                 wrong = e->n >= IDENTITY_HOSTS_MAX ? "more than a slice can have" : take_endpoint(at, n, e);
-                if (wrong) {
-                        (void) snprintf(why, TPU_ENV_WHY_MAX, "endpoint %zu: %s", e->n, wrong);
-                        return -EBADMSG;
-                }
+                if (wrong)
+                        return text_fail(why, TPU_ENV_WHY_MAX, -EBADMSG, "endpoint %zu: %s", e->n, wrong);
                 if (!comma)
                         return 0;
                 text = comma;
@@ -262,10 +260,8 @@ int tpu_endpoints_parse(const char *text, size_t len, const char *origin, struct
         if (!names || !addresses)
                 return -ENOMEM;
         len = trim(&text, len);
-        if (memchr(text, '\0', len)) {
-                (void) snprintf(why, TPU_ENV_WHY_MAX, "a NUL byte");
-                return -EBADMSG;
-        }
+        if (memchr(text, '\0', len))
+                return text_fail(why, TPU_ENV_WHY_MAX, -EBADMSG, "a NUL byte");
         r = take_endpoints(text, len, &e, why);
         if (r == 0 && e.addresses_len > 0)
                 r = identity_add(i, IDENTITY_WORKER_ADDRESSES, addresses, origin);

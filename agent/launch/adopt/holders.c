@@ -14,59 +14,30 @@
 struct process {
         uint32_t pid, parent, group, session, terminal;
         uint64_t start_ticks;
-        char control_group[HOLDER_GROUP_MAX];
+        char control_group[PROC_PID_GROUP_MAX];
 };
 
 /* --- One process --------------------------------------------------------------------------------------- */
 
-/* The numbers of /proc/PID/stat behind the command's name, which may hold anything (proc(5): 3 is the state,
- * 4 the parent, 5 the process group, 6 the session, 7 the terminal, 22 the start). */
+/* Its control group is not looked at. */
 static bool read_stat(const struct host *h, uint32_t pid, struct process *ret) {
-        char path[64], text[1024], *save = NULL, *at;
-        uint64_t field[23] = { 0 };
-        unsigned n = 3;
+        struct proc_pid_stat s;
 
-        (void) snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-        if (host_read(h, path, text, sizeof(text), NULL) < 0)
-                return false;
-        at = strrchr(text, ')');
-        for (char *word = at ? strtok_r(at + 1, " ", &save) : NULL; word && n < ELEMENTSOF(field);
-             word = strtok_r(NULL, " ", &save))
-                field[n++] = strtoull(word, NULL, 10);
-        if (n < ELEMENTSOF(field))
+        if (proc_pid_stat_read(h, pid, &s) < 0 || s.n < 22)
                 return false;
         ret->pid = pid;
-        ret->parent = (uint32_t) field[4];
-        ret->group = (uint32_t) field[5];
-        ret->session = (uint32_t) field[6];
-        ret->terminal = (uint32_t) field[7];
-        ret->start_ticks = field[22];
+        ret->parent = (uint32_t) s.field[4];
+        ret->group = (uint32_t) s.field[5];
+        ret->session = (uint32_t) s.field[6];
+        ret->terminal = (uint32_t) s.field[7];
+        ret->start_ticks = s.field[22];
         return true;
-}
-
-/* Of "0::/a.slice/b.service" or "1:name=systemd:/…": what systemd names it. */
-static void read_group(const struct host *h, uint32_t pid, char ret[static HOLDER_GROUP_MAX]) {
-        char path[64], text[4096], *save = NULL;
-
-        ret[0] = '\0';
-        (void) snprintf(path, sizeof(path), "/proc/%u/cgroup", pid);
-        if (host_read(h, path, text, sizeof(text), NULL) < 0)
-                return;
-        for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-                const char *named = strstr(line, ":name=systemd:");
-                const char *group = named                    ? named + strlen(":name=systemd:")
-                                    : startswith(line, "0::") ? line + strlen("0::")
-                                                              : NULL;
-
-                if (group && strlen(group) < HOLDER_GROUP_MAX && (named || !ret[0] || streq(ret, "/")))
-                        (void) snprintf(ret, HOLDER_GROUP_MAX, "%s", group);
-        }
 }
 
 static bool read_process(const struct host *h, uint32_t pid, struct process *ret) {
         if (pid <= 1 || !read_stat(h, pid, ret))
                 return false;
-        read_group(h, pid, ret->control_group);
+        proc_pid_group(h, pid, ret->control_group);
         return true;
 }
 
@@ -346,9 +317,7 @@ static bool fill_group(const struct host *h, const struct holder *all, size_t n,
 static int compare_starts(const void *a, const void *b) {
         const struct holder_group *x = a, *y = b;
 
-        if (x->start_ticks != y->start_ticks)
-                return x->start_ticks < y->start_ticks ? -1 : 1;
-        return x->main_pid < y->main_pid ? -1 : x->main_pid > y->main_pid;
+        return COMPARE(x->start_ticks, y->start_ticks) ?: COMPARE(x->main_pid, y->main_pid);
 }
 
 static size_t read_holders(const struct host *h, const struct device_owners *o, struct holder *all) {

@@ -15,12 +15,11 @@
 #include "container.h"
 #include "device_owners.h"
 #include "exit_record.h"
-#include "host.h"
+#include "proc_pid.h"
 
 #define HOLDER_GROUPS_MAX 16u
 #define HOLDER_PIDS_MAX   64u
 #define HOLDER_NAME_MAX   41 /* as of a run: run_name_is_valid() */
-#define HOLDER_GROUP_MAX  512
 
 struct holder_group {
         uint32_t main_pid, uid;
@@ -28,7 +27,7 @@ struct holder_group {
         usec_t started_boot;   /* the same on the boot clock */
         uint32_t pids[HOLDER_PIDS_MAX]; /* who holds a chip; main_pid need not be one of them */
         size_t n_pids;         /* more are left out */
-        char control_group[HOLDER_GROUP_MAX]; /* of main_pid; "" when it is not known */
+        char control_group[PROC_PID_GROUP_MAX]; /* of main_pid; "" when it is not known */
         char unit[96];         /* the last .service or .scope of it; "" */
         char container[CONTAINER_SIZE]; /* "docker 0123456789ab": who made it, and how its id begins; "" */
         char container_id[CONTAINER_ID + 1]; /* all of it; "" */

@@ -21,7 +21,9 @@ static int copy_word(const char *word, char *dest, size_t size) {
         return 0;
 }
 
-int exit_record_from_environment(const struct host *h, const char *id, struct exit_record *ret) {
+/* The record out of $SERVICE_RESULT, $EXIT_CODE and $EXIT_STATUS (systemd.exec(5)). -EBADMSG without a
+ * result. */
+static int exit_record_from_environment(const struct host *h, const char *id, struct exit_record *ret) {
         const char *result = getenv("SERVICE_RESULT"), *code = getenv("EXIT_CODE"),
                    *status = getenv("EXIT_STATUS");
         struct exit_record r = { .real = host_now_real(h), .boot = host_now(h) };

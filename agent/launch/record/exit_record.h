@@ -35,10 +35,6 @@ struct exit_record {
         uint64_t last_step; /* that the run's log reported */
 };
 
-/* The record out of $SERVICE_RESULT, $EXIT_CODE and $EXIT_STATUS (systemd.exec(5)). -EBADMSG without a
- * result. */
-int exit_record_from_environment(const struct host *h, const char *id, struct exit_record *ret);
-
 int exit_record_write(int exits_fd, const char *name, const struct exit_record *r);
 /* -ENOENT: there is none for the run of this id, or it could not be used and was set aside; -EBADMSG: it
  * says what no record says. */

@@ -8,6 +8,7 @@
 #include "journal.h"
 #include "log.h"
 #include "paths.h"
+#include "texts.h"
 
 #define GROUPS_MAX 4096
 #define LOOKUP_SIZE 65536
@@ -26,7 +27,7 @@ static const struct {
 };
 _Static_assert(ELEMENTSOF(actions) == _ACTION_MAX, "every action has a name");
 
-const char *action_name(enum action a) {
+static const char *action_name(enum action a) {
         return a < _ACTION_MAX ? actions[a].name : "?";
 }
 
@@ -36,18 +37,13 @@ static int parse_user(const char *name, struct grants *g, char why[static 96]) {
         _cleanup_free_ char *buf = malloc(LOOKUP_SIZE);
         struct passwd pw, *user = NULL;
 
-        if (!buf || (getpwnam_r(name, &pw, buf, LOOKUP_SIZE, &user) != 0 && !user) || !user) {
-                (void) snprintf(why, 96, "there is no user '%.32s' on this host", name);
-                return -ESRCH;
-        }
-        if (user->pw_uid < AUTHORITY_UID_MIN) {
-                (void) snprintf(why, 96, "%.32s is root or a system user: never started from remote", name);
-                return -EPERM;
-        }
-        if (g->n_users == AUTHORITY_USERS_MAX) {
-                (void) snprintf(why, 96, "more than %d users", AUTHORITY_USERS_MAX);
-                return -E2BIG;
-        }
+        if (!buf || (getpwnam_r(name, &pw, buf, LOOKUP_SIZE, &user) != 0 && !user) || !user)
+                return text_fail(why, 96, -ESRCH, "there is no user '%.32s' on this host", name);
+        if (user->pw_uid < AUTHORITY_UID_MIN)
+                return text_fail(why, 96, -EPERM,
+                                 "%.32s is root or a system user: never started from remote", name);
+        if (g->n_users == AUTHORITY_USERS_MAX)
+                return text_fail(why, 96, -E2BIG, "more than %d users", AUTHORITY_USERS_MAX);
         g->users[g->n_users++] = user->pw_uid;
         return 0;
 }
@@ -58,10 +54,8 @@ static int parse_users(const char *value, void *dest, char why[static 96]) {
         char text[256], *save = NULL;
         int r = 0;
 
-        if (strlen(value) >= sizeof(text)) {
-                (void) snprintf(why, 96, "too long");
-                return -E2BIG;
-        }
+        if (strlen(value) >= sizeof(text))
+                return text_fail(why, 96, -E2BIG, "too long");
         (void) snprintf(text, sizeof(text), "%s", value);
         found.n_users = 0;
         for (char *name = strtok_r(text, " ,\t", &save); name && r == 0;

@@ -41,8 +41,6 @@ enum action {
         ACTION_LINES, /* to see what a run prints: answer_lines.h decides */
         _ACTION_MAX,
 };
-/* "start", for records. */
-const char *action_name(enum action a);
 
 struct caller {
         uid_t uid;

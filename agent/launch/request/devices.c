@@ -158,10 +158,9 @@ static const char *words(const struct host *h) {
 
 void device_policy_warn(const struct host *h, const Run__Spec *s, char *warning, size_t size) {
         const char *text = streq(s->devices, "any") ? NULL : words(h);
-        size_t n = strlen(warning);
 
-        if (text && n < size)
-                (void) snprintf(warning + n, size - n, "%s%s", n > 0 ? "; " : "", text);
+        if (text)
+                text_append(warning, size, "; ", "%s", text);
 }
 
 /* --- What the host itself allows its runs ------------------------------------------------------------ */
@@ -195,8 +194,7 @@ static int parse_adopt(const char *value, void *dest, char why[static 96]) {
         else if (config_parse_bool(value, &yes, why) == 0)
                 *ret = yes ? ADOPT_YES : ADOPT_NO;
         else {
-                (void) snprintf(why, 96, "it is yes, observe or no");
-                return -EINVAL;
+                return text_fail(why, 96, -EINVAL, "it is yes, observe or no");
         }
         return 0;
 }

@@ -9,6 +9,7 @@
 #include "holders.h"
 #include "io.h"
 #include "paths.h"
+#include "proc_pid.h"
 #include "secret.h"
 #include "utf8.h"
 
@@ -16,7 +17,7 @@ struct look {
         const struct host *h;
         struct device_owners *out;
         unsigned fds;
-        const char *pid; /* of the process being looked at */
+        uint32_t pid; /* of the process being looked at */
         int dir_fd;      /* its fd directory */
 };
 
@@ -63,28 +64,19 @@ static bool is_tpu_node(const struct host *h, const char *path) {
         return startswith(path, "/dev/accel") && is_number(path + strlen("/dev/accel"));
 }
 
-/* The last *.service or *.scope of its control group: "0::/a.slice/b.service" or "1:name=systemd:/…". */
-static void read_unit(const struct host *h, const char *pid, char *ret, size_t size) {
-        char path[64], text[4096], *save = NULL;
+/* Its control group, where that is a *.service or *.scope. */
+static void read_unit(const struct host *h, uint32_t pid, char *ret, size_t size) {
+        char group[PROC_PID_GROUP_MAX];
+        const char *name;
 
-        (void) snprintf(path, sizeof(path), "/proc/%s/cgroup", pid);
-        if (host_read(h, path, text, sizeof(text), NULL) < 0)
-                return;
-        for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-                const char *group = strstr(line, ":name=systemd:");
-                const char *name;
-
-                group = group ? group + strlen(":name=systemd:") : startswith(line, "0::") ? line + 3 : NULL;
-                name = group ? strrchr(group, '/') : NULL;
-                if (name && (strstr(name, ".service") || strstr(name, ".scope"))) {
-                        (void) snprintf(ret, size, "%s", name + 1);
-                        return;
-                }
-        }
+        proc_pid_group(h, pid, group);
+        name = strrchr(group, '/');
+        if (name && (strstr(name, ".service") || strstr(name, ".scope")))
+                (void) snprintf(ret, size, "%s", name + 1);
 }
 
 /* Program and first argument of /proc/PID/cmdline (NUL between words, which host_read() refuses). */
-static void read_command(const struct host *h, const char *pid, char *ret, size_t size) {
+static void read_command(const struct host *h, uint32_t pid, char *ret, size_t size) {
         _cleanup_close_ int fd = -1;
         char path[64], text[512];
         const char *name, *argument;
@@ -92,7 +84,7 @@ static void read_command(const struct host *h, const char *pid, char *ret, size_
         size_t shown;
         ssize_t n;
 
-        (void) snprintf(path, sizeof(path), "/proc/%s/cmdline", pid);
+        (void) snprintf(path, sizeof(path), "/proc/%u/cmdline", pid);
         fd = host_open_file(h, path, O_RDONLY);
         n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 2);
         if (n <= 0)
@@ -113,18 +105,17 @@ static void read_command(const struct host *h, const char *pid, char *ret, size_
 static void add_owner(struct look *l, const char *device) {
         struct device_owners *o = l->out;
         struct device_owner *w;
-        uint32_t pid = (uint32_t) strtoul(l->pid, NULL, 10);
         struct stat st;
 
         for (size_t i = 0; i < o->n; i++)
-                if (o->owners[i].pid == pid && streq(o->owners[i].device, device))
+                if (o->owners[i].pid == l->pid && streq(o->owners[i].device, device))
                         return;
         if (o->n == DEVICE_OWNERS_MAX) {
                 o->incomplete = true;
                 return;
         }
         w = &o->owners[o->n++];
-        *w = (struct device_owner){ .pid = pid };
+        *w = (struct device_owner){ .pid = l->pid };
         (void) snprintf(w->device, sizeof(w->device), "%s", device);
         if (fstat(l->dir_fd, &st) == 0)
                 w->uid = st.st_uid;
@@ -139,7 +130,7 @@ static void add_listener(struct look *l, uint64_t inode) {
 
                 if (p->inode != inode || p->pid > 1)
                         continue;
-                p->pid = (uint32_t) strtoul(l->pid, NULL, 10);
+                p->pid = l->pid;
                 read_unit(l->h, l->pid, p->unit, sizeof(p->unit));
                 read_command(l->h, l->pid, p->command, sizeof(p->command));
         }
@@ -187,7 +178,7 @@ static int visit_process(struct look *l, const char *name) {
                 l->out->incomplete |= l->dir_fd != -ENOENT && l->dir_fd != -ESRCH; /* it ended meanwhile */
                 return 0;
         }
-        l->pid = name;
+        l->pid = (uint32_t) strtoul(name, NULL, 10);
         look_into_process(l);
         return l->fds > OWNERS_FDS_MAX;
 }
@@ -268,14 +259,10 @@ static const struct holder_group *find_group(const struct holder_group *all, siz
 
 /* Where it stands, of a process in state D; "" of others. */
 static void print_stuck(const struct host *h, uint32_t pid, char *buf, size_t size) {
-        char path[64], text[1024], wait[64] = "";
-        const char *state;
+        char path[64], wait[64] = "";
+        struct proc_pid_stat s;
 
-        (void) snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-        if (host_read(h, path, text, sizeof(text), NULL) < 0)
-                return;
-        state = strrchr(text, ')');
-        if (!state || !startswith(state, ") D"))
+        if (proc_pid_stat_read(h, pid, &s) < 0 || s.state != 'D')
                 return;
         (void) snprintf(path, sizeof(path), "/proc/%u/wchan", pid);
         (void) host_read(h, path, wait, sizeof(wait), NULL); /* or it is not shown */

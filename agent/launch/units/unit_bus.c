@@ -2,6 +2,7 @@
 #include <signal.h>
 
 #include "log.h"
+#include "loop_timer.h"
 #include "unit_watch.h"
 
 #define RECONNECT_FIRST (250 * USEC_PER_MSEC)
@@ -174,11 +175,11 @@ static void retry_later(struct unit_bus *u) {
 
         if (u->retry)
                 return;
-        r = sd_event_add_time_relative(u->event, &u->retry, CLOCK_MONOTONIC, u->backoff, 0, on_retry, u);
+        r = loop_timer_new(u->event, CLOCK_MONOTONIC, 0, "bus-retry", on_retry, u, &u->retry);
+        if (r >= 0)
+                r = loop_timer_in(u->retry, u->backoff);
         if (r < 0)
                 (void) log_error_errno(r, "the system bus cannot be tried again: %m");
-        else
-                (void) sd_event_source_set_description(u->retry, "bus-retry");
         u->backoff = MIN(u->backoff * 2, RECONNECT_MAX);
 }
 

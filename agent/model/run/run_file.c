@@ -4,6 +4,7 @@
 
 #include "config.h"
 #include "run_spec.h"
+#include "texts.h"
 
 struct reading {
         Run__Spec *spec;
@@ -20,8 +21,7 @@ _printf_(3, 4) static int refuse_line(struct reading *r, unsigned line, const ch
         va_start(ap, fmt);
         (void) vsnprintf(text, sizeof(text), fmt, ap);
         va_end(ap);
-        (void) snprintf(r->why, RUN_WHY_MAX, "%.60s:%u: %s", r->path, line, text);
-        return -EINVAL;
+        return text_fail(r->why, RUN_WHY_MAX, -EINVAL, "%.60s:%u: %s", r->path, line, text);
 }
 
 /* Words as a shell has them, without its substitutions. -EBADMSG: a quote is not closed. */

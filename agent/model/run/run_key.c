@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <ctype.h>
 
+#include "grow.h"
+
 #define HERE RUN_HERE
 #define SLICES RUN_SLICES
 
@@ -191,16 +193,14 @@ int run_key_set_text(const struct run_key *k, Run__Spec *s, const char *text) {
 }
 
 int run_key_append(const struct run_key *k, Run__Spec *s, const char *text) {
-        char ***list = at(k, s), **more, *copy = strdup(text);
+        char ***list = at(k, s), *copy = strdup(text);
         size_t *n = quantifier_at(k, s);
 
         assert(run_key_is_list(k));
-        more = copy ? reallocarray(*list, *n + 1, sizeof(*more)) : NULL;
-        if (!more) {
+        if (!copy || grow_by_one(list, *n, sizeof(**list)) < 0) {
                 free(copy);
                 return -ENOMEM;
         }
-        *list = more;
-        more[(*n)++] = copy;
+        (*list)[(*n)++] = copy;
         return 0;
 }

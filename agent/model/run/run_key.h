@@ -56,8 +56,6 @@ const char *run_key_flag(const struct run_key *k, char buf[static RUN_KEY_TEXT_M
 const char *run_key_ini(const struct run_key *k, char buf[static RUN_KEY_TEXT_MAX]);
 /* Its help with its words and its default behind. */
 const char *run_key_help(const struct run_key *k, char *buf, size_t size);
-/* What its values are, in words: "a whole number from 0 to 1000000". */
-const char *run_key_describe(const struct run_key *k, char *buf, size_t size);
 
 /* --- A value in a spec -------------------------------------------------------------------------------- */
 

@@ -59,7 +59,8 @@ static const char *const descriptions[] = {
         [RUN_KEY_NAMES] = "a list of at most MOST names of slices, each once",
 };
 
-const char *run_key_describe(const struct run_key *k, char *buf, size_t size) {
+/* What its values are, in words: "a whole number from 0 to 1000000". */
+static const char *run_key_describe(const struct run_key *k, char *buf, size_t size) {
         char words[128], number[32];
 
         (void) snprintf(buf, size, "%s", descriptions[k->kind]);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run_spec.h"
 
-#include <stdarg.h>
 #include <strings.h>
 
 #include "json_text.h"
@@ -34,14 +33,7 @@ bool run_spec_is_over_slices(const Run__Spec *s) {
 
 /* --- Whether it can be a run -------------------------------------------------------------------------- */
 
-_printf_(3, 4) static int refuse(int error, char why[static RUN_WHY_MAX], const char *fmt, ...) {
-        va_list ap;
-
-        va_start(ap, fmt);
-        (void) vsnprintf(why, RUN_WHY_MAX, fmt, ap);
-        va_end(ap);
-        return error;
-}
+#define refuse(error, why, ...) text_fail(why, RUN_WHY_MAX, error, __VA_ARGS__)
 
 static int check_range(const Run__Spec *s, char why[static RUN_WHY_MAX]) {
         if (s->has_min && s->has_max && s->min > s->max)

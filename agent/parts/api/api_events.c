@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api_state.h"
 #include "calls.h"
+#include "loop_timer.h"
 
 /* Who has that many waiting is answered at once: each user but root, and the network as a whole. */
 #define WAITERS_OF_ONE 8
@@ -29,10 +30,7 @@ static usec_t next_end(const struct api_state *p) {
 static void set_timer(struct api_state *p, usec_t at) {
         usec_t now = host_now(p->bus->host);
 
-        if (at == USEC_INFINITY)
-                (void) sd_event_source_set_enabled(p->waiters_timer, SD_EVENT_OFF);
-        else if (sd_event_source_set_time_relative(p->waiters_timer, at > now ? at - now : 0) >= 0)
-                (void) sd_event_source_set_enabled(p->waiters_timer, SD_EVENT_ONESHOT);
+        (void) loop_timer_in(p->waiters_timer, at == USEC_INFINITY ? at : at - MIN(at, now));
 }
 
 static int on_waiters_timer(sd_event_source *source, uint64_t at, void *userdata) {
@@ -102,13 +100,8 @@ int api_get_events(void *self, const struct http_request *r, struct http_reply *
 /* --- Life ---------------------------------------------------------------------------------------------- */
 
 int api_events_start(struct api_state *p) {
-        int r;
-
-        r = sd_event_add_time(p->bus->event, &p->waiters_timer, CLOCK_BOOTTIME, 0, USEC_PER_MSEC,
-                              on_waiters_timer, p);
-        if (r >= 0)
-                r = sd_event_source_set_description(p->waiters_timer, "events-waiters");
-        return r < 0 ? r : sd_event_source_set_enabled(p->waiters_timer, SD_EVENT_OFF);
+        return loop_timer_new(p->bus->event, CLOCK_BOOTTIME, USEC_PER_MSEC, "events-waiters",
+                              on_waiters_timer, p, &p->waiters_timer);
 }
 
 void api_events_stop(struct api_state *p) {

@@ -4,6 +4,7 @@
 #include "json_fields.h"
 #include "json_text.h"
 #include "orders.h"
+#include "texts.h"
 #include "utf8.h"
 
 static const char *const names[] = {
@@ -213,19 +214,14 @@ int order_check_reason(const char *text) {
 
 const char *orders_text(const struct orders *l, char *buf, size_t size) {
         static const enum order_kind kinds[] = { ORDER_CORDON, ORDER_DRAIN, ORDER_OBSERVE };
-        size_t used = 0;
 
         buf[0] = 0;
-        for (size_t i = 0; i < ELEMENTSOF(kinds) && used + 1 < size; i++) {
+        for (size_t i = 0; i < ELEMENTSOF(kinds); i++) {
                 const struct order *o = orders_find((struct orders *) (uintptr_t) l, kinds[i]);
                 char one[384];
-                int n;
 
-                if (!o)
-                        continue;
-                n = snprintf(buf + used, size - used, "%s%s", used > 0 ? "; " : "",
-                             order_text(o, one, sizeof(one)));
-                used += (size_t) MAX(n, 0);
+                if (o)
+                        text_append(buf, size, "; ", "%s", order_text(o, one, sizeof(one)));
         }
         return buf;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "policies.h"
+#include "texts.h"
 
 /* --- Check= -------------------------------------------------------------------------------------------- */
 
@@ -53,8 +54,8 @@ static int parse_word(const char *word, struct check_policy *p, char why[static 
                         p->has |= 1U << k;
                 return r;
         }
-        (void) snprintf(why, 96, "'%.24s' is not FailAfter=N, HealAfter=, Hold=, FlapAfter=, …", word);
-        return -EINVAL;
+        return text_fail(why, 96, -EINVAL, "'%.24s' is not FailAfter=N, HealAfter=, Hold=, FlapAfter=, …",
+                         word);
 }
 
 static bool name_is_valid(const char *name) {
@@ -69,10 +70,8 @@ static int keep(struct check_policies *list, const struct check_policy *p, char 
         for (size_t i = 0; i < list->n && !at; i++)
                 if (streq(list->items[i].check, p->check))
                         at = &list->items[i];
-        if (!at && list->n == POLICIES_MAX) {
-                (void) snprintf(why, 96, "more than %d checks", POLICIES_MAX);
-                return -E2BIG;
-        }
+        if (!at && list->n == POLICIES_MAX)
+                return text_fail(why, 96, -E2BIG, "more than %d checks", POLICIES_MAX);
         if (!at) {
                 at = &list->items[list->n++];
                 *at = (struct check_policy){ 0 };
@@ -95,21 +94,17 @@ int policies_parse(const char *value, void *dest, char why[static 96]) {
         }
         (void) snprintf(copy, sizeof(copy), "%s", value);
         word = strtok_r(copy, " \t", &save);
-        if (!word || !name_is_valid(word)) {
-                (void) snprintf(why, 96, "begins with no name of a check, as nic.mtu or nic");
-                return -EINVAL;
-        }
+        if (!word || !name_is_valid(word))
+                return text_fail(why, 96, -EINVAL, "begins with no name of a check, as nic.mtu or nic");
         (void) snprintf(p.check, sizeof(p.check), "%s", word);
         for (word = strtok_r(NULL, " \t", &save); word; word = strtok_r(NULL, " \t", &save)) {
                 r = parse_word(word, &p, why);
                 if (r < 0)
                         return r;
         }
-        if (p.has == 0) {
-                (void) snprintf(why, 96, "says nothing of %.32s: FailAfter=N, HealAfter=N, Hold=SPAN, …",
-                                p.check);
-                return -EINVAL;
-        }
+        if (p.has == 0)
+                return text_fail(why, 96, -EINVAL,
+                                 "says nothing of %.32s: FailAfter=N, HealAfter=N, Hold=SPAN, …", p.check);
         return keep(list, &p, why);
 }
 

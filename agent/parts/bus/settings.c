@@ -10,10 +10,9 @@
 #include "settings.h"
 #include "tcp_address.h"
 #include "steps.h"
+#include "texts.h"
 #include "uplink.h"
 
-#define TEXT_OF(x) #x
-#define TEXT(x) TEXT_OF(x)
 #define INTERVAL_MIN (100 * USEC_PER_MSEC)
 #define INTERVAL_MAX (3600 * USEC_PER_SEC)
 #define BYTES_MIN (UINT64_C(1) << 20)
@@ -30,25 +29,19 @@ static int parse_expression(const char *value, void *dest, char why[static 96]) 
 static int parse_tls_file(const char *value, void *dest, char why[static 96]) {
         const char *name = startswith(value, "credential:") ? value + strlen("credential:") : NULL;
 
-        if (name && (name[0] == 0 || strchr(name, '/'))) {
-                (void) snprintf(why, 96, "no name of a credential");
-                return -EINVAL;
-        }
-        if (!name && value[0] != 0 && value[0] != '/') {
-                (void) snprintf(why, 96, "neither an absolute path nor credential:NAME");
-                return -EINVAL;
-        }
+        if (name && (name[0] == 0 || strchr(name, '/')))
+                return text_fail(why, 96, -EINVAL, "no name of a credential");
+        if (!name && value[0] != 0 && value[0] != '/')
+                return text_fail(why, 96, -EINVAL, "neither an absolute path nor credential:NAME");
         return config_parse_string255(value, dest, why);
 }
 
 static int parse_listen(const char *value, void *dest, char why[static 96]) {
         struct tcp_address a;
 
-        if (tcp_address_parse(value, &a) < 0) {
-                (void) snprintf(why, 96,
-                                "no ADDRESS:PORT as [::]:9470 or 10.0.0.9:9470; names are not looked up");
-                return -EINVAL;
-        }
+        if (tcp_address_parse(value, &a) < 0)
+                return text_fail(why, 96, -EINVAL,
+                                 "no ADDRESS:PORT as [::]:9470 or 10.0.0.9:9470; names are not looked up");
         return config_parse_string63(value, dest, why);
 }
 
@@ -56,28 +49,22 @@ static int parse_listen(const char *value, void *dest, char why[static 96]) {
 static int parse_metrics_listen(const char *value, void *dest, char why[static 96]) {
         struct tcp_address a;
 
-        if (value[0] && (tcp_address_parse(value, &a) < 0 || !tcp_address_is_loopback(&a))) {
-                (void) snprintf(why, 96,
-                                "no loopback ADDRESS:PORT as 127.0.0.1:9472; others scrape Listen= by TLS");
-                return -EINVAL;
-        }
+        if (value[0] && (tcp_address_parse(value, &a) < 0 || !tcp_address_is_loopback(&a)))
+                return text_fail(why, 96, -EINVAL,
+                                 "no loopback ADDRESS:PORT as 127.0.0.1:9472; others scrape Listen= by TLS");
         return config_parse_string63(value, dest, why);
 }
 
 /* No name: a name would have to be looked up before the network is up. */
 static int parse_metadata_host(const char *value, void *dest, char why[static 96]) {
-        if (value[0] != 0 && !streq(value, "none") && !metadata_address_is_valid(value)) {
-                (void) snprintf(why, 96, "neither an IP address (a port may follow) nor none");
-                return -EINVAL;
-        }
+        if (value[0] != 0 && !streq(value, "none") && !metadata_address_is_valid(value))
+                return text_fail(why, 96, -EINVAL, "neither an IP address (a port may follow) nor none");
         return config_parse_string255(value, dest, why);
 }
 
 static int parse_token_audience(const char *value, void *dest, char why[static 96]) {
-        if (value[0] && !metadata_audience_is_valid(value)) {
-                (void) snprintf(why, 96, "no URL of at most %d bytes", METADATA_AUDIENCE_MAX);
-                return -EINVAL;
-        }
+        if (value[0] && !metadata_audience_is_valid(value))
+                return text_fail(why, 96, -EINVAL, "no URL of at most %d bytes", METADATA_AUDIENCE_MAX);
         return config_parse_string255(value, dest, why);
 }
 
@@ -95,10 +82,8 @@ static int parse_probe_interval(const char *value, void *dest, char why[static 9
 static int parse_registry_kind(const char *value, void *dest, char why[static 96]) {
         enum registry_kind k;
 
-        if (!streq(value, "auto") && registry_kind_parse(value, &k) < 0) {
-                (void) snprintf(why, 96, "none of auto, static, collector, none");
-                return -EINVAL;
-        }
+        if (!streq(value, "auto") && registry_kind_parse(value, &k) < 0)
+                return text_fail(why, 96, -EINVAL, "none of auto, static, collector, none");
         return config_parse_string63(value, dest, why);
 }
 
@@ -107,8 +92,7 @@ static int check_ip(const char *word, char why[static 96]) {
 
         if (address_parse(word, &a) == 0)
                 return 0;
-        (void) snprintf(why, 96, "'%.48s' is no IP address", word);
-        return -EINVAL;
+        return text_fail(why, 96, -EINVAL, "'%.48s' is no IP address", word);
 }
 
 static int parse_addresses(const char *value, void *dest, char why[static 96]) {
@@ -157,9 +141,8 @@ static int check_stack_path(const char *word, char why[static 96]) {
 
         if (word[0] == '/' && slash != word && slash[1] && !strstr(word, "/../") && !strstr(word, "/./"))
                 return 0;
-        (void) snprintf(why, 96, "up to %d of /FOLDER/NAMES, as /tmp/debugging/stack_trace_*.txt",
-                        SETTINGS_STACK_PATHS_MAX);
-        return -EINVAL;
+        return text_fail(why, 96, -EINVAL, "up to %d of /FOLDER/NAMES, as /tmp/debugging/stack_trace_*.txt",
+                         SETTINGS_STACK_PATHS_MAX);
 }
 
 static int parse_stack_paths(const char *value, void *dest, char why[static 96]) {
@@ -200,7 +183,7 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
                 CONFIG_ITEM("Hostd", "LaunchdSocket", config_parse_path, s->launchd_socket, ""),
                 CONFIG_ITEM("Hostd", "NetcfgSocket", config_parse_path, s->netcfg_socket, ""),
                 CONFIG_ITEM("Hostd", "Journal", config_parse_path, s->journal, ""),
-                CONFIG_ITEM("Api", "Listen", parse_listen, s->api.listen, "[::]:" TEXT(PORT_HOSTD_API)),
+                CONFIG_ITEM("Api", "Listen", parse_listen, s->api.listen, "[::]:" AS_TEXT(PORT_HOSTD_API)),
                 CONFIG_ITEM("Api", "MetricsListen", parse_metrics_listen, s->api.metrics_listen, ""),
                 CONFIG_ITEM("Api", "Certificate", parse_tls_file, s->api.certificate, ""),
                 CONFIG_ITEM("Api", "Key", parse_tls_file, s->api.key, ""),

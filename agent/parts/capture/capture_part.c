@@ -11,6 +11,7 @@
 #include "capture_write.h"
 #include "clock.h"
 #include "local.pb-c.h"
+#include "loop_timer.h"
 #include "run_key.h"
 #include "uplink_part.h"
 
@@ -116,12 +117,13 @@ static int submit_stacks(struct stack_call *c) {
         const char *slice = identity_get(&b->identity, IDENTITY_SLICE_NAME),
                    *worker = identity_get(&b->identity, IDENTITY_WORKER_ID);
         char taken[CLOCK_TEXT_MAX];
-        int r = sd_event_add_time_relative(b->event, &c->timer, CLOCK_BOOTTIME, b->settings.capture_timeout,
-                                           USEC_PER_SEC / 4, on_not_durable, c);
+        int r = loop_timer_new(b->event, CLOCK_BOOTTIME, USEC_PER_SEC / 4, "capture-timeout",
+                               on_not_durable, c, &c->timer);
 
+        if (r >= 0)
+                r = loop_timer_in(c->timer, b->settings.capture_timeout);
         if (r < 0)
                 return r;
-        (void) sd_event_source_set_description(c->timer, "capture-timeout");
         return bus_emit(b,
                         EVENT_OF(STACK_CAPTURED, .verb = "stacktraceanalyzer", .node = b->name,
                                  .slice = slice ? slice : "", .worker = worker ? worker : "", .run = c->run,

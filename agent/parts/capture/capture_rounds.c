@@ -7,6 +7,7 @@
 #include "local.pb-c.h"
 #include "libtpu_part.h"
 #include "log.h"
+#include "loop_timer.h"
 #include "member.h"
 
 #define ROUNDS_MAX   4
@@ -87,14 +88,12 @@ static int on_round_timer(sd_event_source *source, uint64_t usec, void *userdata
 
 static void take_capture_in(struct round *c, usec_t span) {
         sd_event *e = c->capture.bus->event;
-        int r = c->timer ? sd_event_source_set_time_relative(c->timer, span)
-                         : sd_event_add_time_relative(e, &c->timer, CLOCK_BOOTTIME, span, 10 * USEC_PER_MSEC,
-                                                      on_round_timer, c);
+        int r = c->timer ? 0
+                         : loop_timer_new(e, CLOCK_BOOTTIME, 10 * USEC_PER_MSEC, "capture-round",
+                                          on_round_timer, c, &c->timer);
 
         if (r >= 0)
-                r = sd_event_source_set_enabled(c->timer, SD_EVENT_ONESHOT);
-        if (r >= 0)
-                r = sd_event_source_set_description(c->timer, "capture-round");
+                r = loop_timer_in(c->timer, span);
         if (r < 0) {
                 (void) log_warning_errno(r, "run %s: no capture: %m", c->capture.what.run);
                 clear_round(c);

@@ -4,6 +4,7 @@
 #include "capture_host.h"
 #include "json_text.h"
 #include "log.h"
+#include "loop_timer.h"
 #include "member.h"
 #include "progress_part.h"
 
@@ -85,9 +86,7 @@ static void try_again(struct capture_send *s) {
 
         if (++s->tries > TRIES_MAX)
                 return; /* until there is news of the registry */
-        /* Both fail for a source without a loop only. */
-        (void) sd_event_source_set_time_relative(s->timer, MIN(span, LAST_TRIES));
-        (void) sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT);
+        (void) loop_timer_in(s->timer, MIN(span, LAST_TRIES)); /* fails only when the loop ends */
 }
 
 static void settle_sent(struct sent *x, uint64_t term) {
@@ -250,14 +249,12 @@ int capture_send_new(struct bus *b, const char *directory, struct capture_send *
                 return -ENOMEM;
         s->bus = b;
         s->directory = directory;
-        r = sd_event_add_time(b->event, &s->timer, CLOCK_BOOTTIME, 0, 100 * USEC_PER_MSEC, on_timer, s);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(s->timer, SD_EVENT_OFF);
+        r = loop_timer_new(b->event, CLOCK_BOOTTIME, 100 * USEC_PER_MSEC, "capture-send", on_timer, s,
+                           &s->timer);
         if (r < 0) {
                 (void) capture_send_free(s);
                 return r;
         }
-        (void) sd_event_source_set_description(s->timer, "capture-send");
         *ret = s;
         return 0;
 }

@@ -2,6 +2,7 @@
 #include <sys/random.h>
 
 #include "log.h"
+#include "loop_timer.h"
 #include "schedule.h"
 
 /*
@@ -66,9 +67,7 @@ static int set_timer(struct slot *slot, usec_t after, usec_t accuracy) {
         int r = sd_event_source_set_time_accuracy(slot->timer, MAX(accuracy, (usec_t) 1));
 
         if (r >= 0)
-                r = sd_event_source_set_time_relative(slot->timer, after);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(slot->timer, SD_EVENT_ONESHOT);
+                r = loop_timer_in(slot->timer, after);
         if (r < 0)
                 (void) log_error_errno(r, "probe %s will not run again: its timer cannot be set: %m",
                                        slot->probe->name);
@@ -181,18 +180,13 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
 
 static int add(struct schedule *s, sd_event *e, const struct probe *p) {
         struct slot *slot = &s->slots[s->n];
-        usec_t interval;
         int r;
 
         *slot = (struct slot){ .schedule = s, .probe = p, .source = (unsigned) s->n };
-        interval = interval_of(slot);
-        r = sd_event_add_time_relative(e, &slot->timer, CLOCK_BOOTTIME, interval,
-                                       MAX(interval / SPREAD, (usec_t) 1), on_timer, slot);
-        if (r < 0)
-                return r;
-        s->n++;
-        (void) sd_event_source_set_description(slot->timer, p->name);
-        return 0;
+        r = loop_timer_new(e, CLOCK_BOOTTIME, 0, p->name, on_timer, slot, &slot->timer);
+        if (r == 0)
+                s->n++;
+        return r;
 }
 
 int schedule_new(sd_event *e, const struct probe *const *probes, const struct worker_program *worker,

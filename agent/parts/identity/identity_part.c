@@ -4,6 +4,7 @@
 #include "calls.h"
 #include "check_words.h"
 #include "log.h"
+#include "loop_timer.h"
 #include "metadata_copy.h"
 #include "metadata_token.h"
 #include "netcfg_call.h"
@@ -256,12 +257,9 @@ static int start_copy(struct identity_state *p) {
         if (copy_path(p))
                 r = file_writer_new(e, copy_path(p), &metadata_copy_file, on_written, p, &p->writer);
         if (r >= 0)
-                r = sd_event_add_time_relative(e, &p->patience, CLOCK_BOOTTIME,
-                                               p->bus->settings.metadata_copy_after, 0, on_patience_ended,
-                                               p);
-        if (r >= 0)
-                (void) sd_event_source_set_description(p->patience, "metadata-patience");
-        return r;
+                r = loop_timer_new(e, CLOCK_BOOTTIME, 0, "metadata-patience", on_patience_ended, p,
+                                   &p->patience);
+        return r < 0 ? r : loop_timer_in(p->patience, p->bus->settings.metadata_copy_after);
 }
 
 static void on_token(void *userdata) {

@@ -4,6 +4,7 @@
 #include <systemd/sd-bus.h>
 
 #include "log.h"
+#include "loop_timer.h"
 #include "member.h"
 #include "uplink_part.h"
 
@@ -147,13 +148,13 @@ static int begin_flush(struct leave_state *s) {
         uplink_get_stats(uplink_of(s->bus), &u);
         for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++)
                 s->wanted[c] = u.classes[c].spool.next_seq;
-        r = sd_event_add_time_relative(s->bus->event, &s->patience, CLOCK_MONOTONIC, FLUSH_MAX, 0,
-                                       on_patience, s);
+        r = loop_timer_new(s->bus->event, CLOCK_MONOTONIC, 0, "stop-patience", on_patience, s, &s->patience);
+        if (r >= 0)
+                r = loop_timer_in(s->patience, FLUSH_MAX);
         if (r >= 0)
                 r = sd_event_add_post(s->bus->event, &s->progress, on_progress, s);
         if (r < 0)
                 return r;
-        (void) sd_event_source_set_description(s->patience, "stop-patience");
         (void) sd_event_source_set_description(s->progress, "stop-progress");
         return end_if_done(s);
 }

@@ -9,6 +9,7 @@
 #include "fingerprint.h"
 #include "json_text.h"
 #include "log.h"
+#include "loop_timer.h"
 #include "member_state.h"
 #include "notice_part.h"
 #include "orders_part.h"
@@ -167,13 +168,8 @@ static int on_news(sd_event_source *source, uint64_t usec, void *userdata) {
 }
 
 int member_start_news(struct member_state *m) {
-        int r = sd_event_add_time(m->bus->event, &m->news, CLOCK_BOOTTIME, 0, USEC_PER_MSEC, on_news, m);
-
-        if (r >= 0)
-                r = sd_event_source_set_enabled(m->news, SD_EVENT_OFF);
-        if (r >= 0)
-                (void) sd_event_source_set_description(m->news, "registry-news");
-        return r;
+        return loop_timer_new(m->bus->event, CLOCK_BOOTTIME, USEC_PER_MSEC, "registry-news", on_news, m,
+                              &m->news);
 }
 
 void member_report_soon(struct member_state *m) {
@@ -181,9 +177,7 @@ void member_report_soon(struct member_state *m) {
 
         if (!m->registry || sd_event_source_get_enabled(m->news, &on) < 0 || on != SD_EVENT_OFF)
                 return;
-        /* Both fail for a source without a loop only. */
-        (void) sd_event_source_set_time_relative(m->news, TOGETHER);
-        (void) sd_event_source_set_enabled(m->news, SD_EVENT_ONESHOT);
+        (void) loop_timer_in(m->news, TOGETHER); /* fails only when the loop ends */
 }
 
 static void keep_record(json_t **place, const json_t *value) {

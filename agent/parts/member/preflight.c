@@ -6,6 +6,7 @@
 
 #include "check_words.h"
 #include "json_text.h"
+#include "loop_timer.h"
 #include "pathproof.h"
 #include "utf8.h"
 #include "worker_names.h"
@@ -59,9 +60,7 @@ _printf_(2, 3) static void add_warning(struct preflight *p, const char *fmt, ...
 }
 
 static void end_at(struct preflight *p, usec_t after) {
-        /* Both fail for a source without a loop only. */
-        (void) sd_event_source_set_time_relative(p->end, after);
-        (void) sd_event_source_set_enabled(p->end, SD_EVENT_ONESHOT);
+        (void) loop_timer_in(p->end, after); /* fails only when the loop ends */
 }
 
 static void count_answer(struct preflight *p) {
@@ -248,11 +247,11 @@ int preflight_new(sd_event *e, const struct preflight_options *o,
         p->up = host_now(o->host);
         p->done = done;
         p->userdata = userdata;
-        r = sd_event_add_time_relative(e, &p->end, CLOCK_BOOTTIME, PREFLIGHT_TIME, 10 * USEC_PER_MSEC,
-                                       on_end, p);
+        r = loop_timer_new(e, CLOCK_BOOTTIME, 10 * USEC_PER_MSEC, "preflight", on_end, p, &p->end);
+        if (r >= 0)
+                r = loop_timer_in(p->end, PREFLIGHT_TIME);
         if (r < 0)
                 return r;
-        (void) sd_event_source_set_description(p->end, "preflight");
         r = local_call_new(e,
                            &(struct local_question){ "tpu-launchd", p->socket,
                                                      LOCAL__KIND__KIND_CHECK_REQUEST,

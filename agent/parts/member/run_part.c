@@ -9,8 +9,10 @@
 #include "check_words.h"
 #include "json_text.h"
 #include "log.h"
+#include "loop_timer.h"
 #include "member_state.h"
 #include "orders_part.h"
+#include "texts.h"
 #include "utf8.h"
 
 #define AGAIN (1 * USEC_PER_SEC)
@@ -34,9 +36,7 @@ void run_part_enter(struct run_part *p, uint64_t generation, enum part_state sta
 }
 
 void run_parts_try_again(struct member_state *m) {
-        /* Both fail for a source without a loop only. */
-        (void) sd_event_source_set_time_relative(m->runs.again, AGAIN);
-        (void) sd_event_source_set_enabled(m->runs.again, SD_EVENT_ONESHOT);
+        (void) loop_timer_in(m->runs.again, AGAIN); /* fails only when the loop ends */
 }
 
 /* --- Prepared ------------------------------------------------------------------------------------------ */
@@ -62,13 +62,12 @@ static void refuse_part(struct run_part *p, const char *detail, bool final) {
 /* What this host's checks of its place among the others warn of, with what the preflight does. */
 static void add_warnings(const struct bus *b, char *text, size_t size) {
         for (size_t i = 0; i < b->checks.n; i++) {
-                size_t n = strlen(text);
                 struct finding f;
 
                 kept_finding_unpack(b->checks.entries[i].latest, &f);
                 if ((startswith(f.check, "enroll.") || streq(f.check, "preflight.alike") ||
                      startswith(f.check, "clock.")) && f.verdict == VERDICT_WARN)
-                        (void) snprintf(text + n, size - n, "%s%.250s", n > 0 ? "; " : "", f.reason);
+                        text_append(text, size, "; ", "%.250s", f.reason);
         }
 }
 

@@ -3,6 +3,7 @@
 
 #include "json_text.h"
 #include "log.h"
+#include "loop_timer.h"
 #include "member_state.h"
 #include "progress_part.h"
 #include "runs_part.h"
@@ -390,13 +391,10 @@ int run_parts_start(struct member_state *m) {
         int r;
 
         m->runs.known = !bus_launchd_socket(m->bus); /* nobody to ask: there are none */
-        r = sd_event_add_time(m->bus->event, &m->runs.again, CLOCK_BOOTTIME, 0, 100 * USEC_PER_MSEC,
-                              on_again, m);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(m->runs.again, SD_EVENT_OFF);
+        r = loop_timer_new(m->bus->event, CLOCK_BOOTTIME, 100 * USEC_PER_MSEC, "parts-again", on_again, m,
+                           &m->runs.again);
         if (r < 0)
                 return r;
-        (void) sd_event_source_set_description(m->runs.again, "parts-again");
         r = run_parts_keep_start(m);
         if (r < 0) /* what is prepared is prepared again after a restart */
                 (void) log_warning_errno(r, "what is prepared for runs is not kept: %m");

@@ -6,6 +6,7 @@
 #include "frame.h"
 #include "identity_facts.h"
 #include "json_text.h"
+#include "texts.h"
 #include "utf8.h"
 
 #define HOSTS_MAX 65536
@@ -203,11 +204,9 @@ static int take_spec(const json_t *run, const char *slice, struct draft *q, char
                 r = run_spec_check(q->spec, RUN_SLICES, reason);
         if (r == -ENOMEM)
                 return r;
-        if (r < 0) {
-                (void) snprintf(why, RUN_WHY_MAX, "%.200s\ntpu-collectord --version; tpu-hostd --version",
-                                reason);
-                return -EBADMSG;
-        }
+        if (r < 0)
+                return text_fail(why, RUN_WHY_MAX, -EBADMSG,
+                                 "%.200s\ntpu-collectord --version; tpu-hostd --version", reason);
         run_key_unset(run_key_find("restarts"), q->spec);
         m->spec = q->spec;
         m->generation = json_number_of(run, "generation");
@@ -241,10 +240,8 @@ int run_request_make(const json_t *run, const char *slice, unsigned worker, cons
                 r = take_world(run, slice, worker, i, interfaces, &q);
         if (r == 0)
                 message = copy_of(&q.message);
-        if (r == -ENOMEM || (r == 0 && !message)) {
-                (void) snprintf(why, RUN_WHY_MAX, "out of memory");
-                return -ENOMEM;
-        }
+        if (r == -ENOMEM || (r == 0 && !message))
+                return text_fail(why, RUN_WHY_MAX, -ENOMEM, "out of memory");
         if (r == 0)
                 *ret = message;
         return r;

@@ -58,11 +58,10 @@ void chip_table_forget(struct chip_table *t, unsigned port) {
 
 static int compare_rows(const void *a, const void *b) {
         const struct chip_row *x = a, *y = b;
-        size_t m = strlen(x->chip), n = strlen(y->chip);
 
-        if (x->port != y->port)
-                return x->port < y->port ? -1 : 1;
-        return m != n ? (m < n ? -1 : 1) : strcmp(x->chip, y->chip); /* numbers, as a rule */
+        /* Chips are numbers, as a rule. */
+        return COMPARE(x->port, y->port) ?: COMPARE(strlen(x->chip), strlen(y->chip)) ?:
+                                            strcmp(x->chip, y->chip);
 }
 
 static json_t *value_json(double v) {

@@ -7,6 +7,7 @@
 #include "chip_table.h"
 #include "init_args.h"
 #include "log.h"
+#include "texts.h"
 #include "utf8.h"
 
 #define CHIPS_MAX 8 /* of a host; as many ports belong to libtpu (init_args.h) */
@@ -42,12 +43,10 @@ static int error_index(enum libtpu_metric id) {
 }
 
 static void print_attributes(const struct libtpu_point *p, char text[static ERROR_TEXT_MAX]) {
-        size_t n = 0;
-
         text[0] = '\0';
-        for (size_t i = 0; i < p->n_attributes && n < ERROR_TEXT_MAX; i++)
-                n += (size_t) snprintf(text + n, ERROR_TEXT_MAX - n, "%s%s=%s", i > 0 ? ", " : "",
-                                       p->attributes[i].key, p->attributes[i].value);
+        for (size_t i = 0; i < p->n_attributes; i++)
+                text_append(text, ERROR_TEXT_MAX, ", ", "%s=%s", p->attributes[i].key,
+                            p->attributes[i].value);
         (void) utf8_scrub(text, strlen(text)); /* it may have been cut inside of a character */
 }
 

@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "process_cost.h"
+#include "proc_pid.h"
 
 struct metrics_state {
         struct bus *bus;

@@ -219,7 +219,7 @@ int get_net(void *self, const struct http_request *r, struct http_reply *ret) {
                 return answer_error(ret, 503, "journalctl -u tpu-hostd",
                                           "the TCP connections cannot be looked at: %s", n->why_not);
         if (n->on)
-                flow_summary(f, FLOW_NOBODY, text);
+                flow_summary(f, text);
         else
                 (void) snprintf(text, sizeof(text),
                                 "no run is known on this host: its connections are not looked at");

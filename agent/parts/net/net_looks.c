@@ -9,6 +9,7 @@
 
 #include "flow_debts.h"
 #include "log.h"
+#include "loop_timer.h"
 #include "member.h"
 #include "net_state.h"
 #include "netlink.h"
@@ -151,11 +152,7 @@ static void arm_looks(struct net_looks *k) {
         for (size_t i = 1; i < FLOW_RUNS_MAX; i++)
                 if (k->runs[i].left > 0)
                         next = MIN(next, k->runs[i].interval);
-        /* Both fail only for a source without a loop. */
-        if (next == USEC_INFINITY)
-                (void) sd_event_source_set_enabled(k->timer, SD_EVENT_OFF);
-        else if (sd_event_source_set_time_relative(k->timer, next) >= 0)
-                (void) sd_event_source_set_enabled(k->timer, SD_EVENT_ONESHOT);
+        (void) loop_timer_in(k->timer, next); /* fails only when the loop ends */
 }
 
 static int on_look(sd_event_source *source, uint64_t at, void *userdata) {
@@ -243,11 +240,8 @@ int net_looks_new(struct net_state *n, struct net_looks **ret) {
         k->net = n;
         if (!n->bus->host->real_root || netlink_open(NETLINK_SOCK_DIAG, &k->kernel) < 0)
                 log_debug("sockets cannot be asked for one by one: own parts of steps are not known");
-        r = sd_event_add_time_relative(n->bus->event, &k->timer, CLOCK_MONOTONIC, 0, 1000, on_look, k);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(k->timer, SD_EVENT_OFF);
-        if (r >= 0)
-                (void) sd_event_source_set_description(k->timer, "socket-looks");
+        r = loop_timer_new(n->bus->event, CLOCK_MONOTONIC, USEC_PER_MSEC, "socket-looks", on_look, k,
+                           &k->timer);
         if (r < 0) {
                 (void) net_looks_free(k);
                 return r;

@@ -19,7 +19,7 @@ static void report_bad_links(struct net_state *n, size_t bad) {
         const struct flow_link *l = flow_next_bad(&n->flows, NULL);
         char text[FLOW_TEXT_MAX], peer[FLOW_NAME_MAX], address[FLOW_NAME_MAX];
 
-        flow_summary(&n->flows, FLOW_NOBODY, text);
+        flow_summary(&n->flows, text);
         (void) bus_emit(n->bus,
                           EVENT_OF(NET_LINK_BAD, .run = n->flows.runs[l->run],
                                    .nic = n->flows.nics[l->nic].name, .peer = flow_peer_text(l, peer),

@@ -7,7 +7,7 @@
 #include "log.h"
 #include "pathproof.h"
 
-#define PEERS_MAX 256 /* of one proof: what PATHPROOF_TIME is kept for */
+#define PEERS_MAX 256 /* of one proof: so many are proven in its time */
 #define APART (10 * USEC_PER_SEC)
 
 struct path_state {

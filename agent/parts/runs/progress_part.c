@@ -9,6 +9,7 @@
 #include "journal.h"
 #include "libtpu_part.h"
 #include "log.h"
+#include "loop_timer.h"
 #include "metrics_part.h"
 #include "rhythm.h"
 #include "runs_json.h"
@@ -151,11 +152,8 @@ static void arm_due(struct progress_state *p) {
         for (size_t i = 0; i < p->n; i++)
                 due = MIN(due, p->runs[i]->over ? USEC_INFINITY : run_watch_due(&p->runs[i]->watch));
         due = MAX(due, p->started + FIRST_LOOK);
-        /* Both fail only for a source without a loop. */
-        if (due == USEC_INFINITY)
-                (void) sd_event_source_set_enabled(p->due, SD_EVENT_OFF);
-        else if (sd_event_source_set_time_relative(p->due, due > now ? due - now : 0) >= 0)
-                (void) sd_event_source_set_enabled(p->due, SD_EVENT_ONESHOT);
+        /* Fails only when the loop ends. */
+        (void) loop_timer_in(p->due, due == USEC_INFINITY ? due : due - MIN(due, now));
 }
 
 static enum goodput_cause cause_of(const struct suspicion *s, enum pause_kind told) {
@@ -436,13 +434,10 @@ json_t *progress_runs_to_json(struct bus *b) {
 
 static int start_progress(void *self) {
         struct progress_state *p = self;
-        int r;
 
         p->started = host_now(p->bus->host);
-        r = sd_event_add_time(p->bus->event, &p->due, CLOCK_BOOTTIME, 0, 100 * USEC_PER_MSEC, on_due, p);
-        if (r >= 0)
-                r = sd_event_source_set_description(p->due, "stall-due");
-        return r < 0 ? r : sd_event_source_set_enabled(p->due, SD_EVENT_OFF);
+        return loop_timer_new(p->bus->event, CLOCK_BOOTTIME, 100 * USEC_PER_MSEC, "stall-due", on_due, p,
+                              &p->due);
 }
 
 static void stop_progress(void *self) {

@@ -10,6 +10,7 @@
 #include "json_fields.h"
 #include "json_text.h"
 #include "log.h"
+#include "loop_timer.h"
 #include "run_key.h"
 #include "run_log.h"
 #include "state_file.h"
@@ -193,8 +194,7 @@ static int take_entry(struct run_lines *l) {
 static void schedule_batch(struct run_lines *l, usec_t at) {
         usec_t now = boot_now(l);
 
-        if (sd_event_source_set_time_relative(l->timer, at > now ? at - now : 0) >= 0)
-                (void) sd_event_source_set_enabled(l->timer, SD_EVENT_ONESHOT);
+        (void) loop_timer_in(l->timer, at - MIN(at, now)); /* fails only when the loop ends */
 }
 
 /* The entry that was read last becomes the state's. */
@@ -385,13 +385,13 @@ static int open_journal(struct run_lines *l, const char *directory) {
 }
 
 static int add_timer(struct run_lines *l) {
-        int r;
+        int r = loop_timer_new(l->event, CLOCK_MONOTONIC, 100 * USEC_PER_MSEC, "run-lines", on_batch, l,
+                               &l->timer);
 
-        r = sd_event_add_time_relative(l->event, &l->timer, CLOCK_MONOTONIC, 0, 100 * USEC_PER_MSEC,
-                                       on_batch, l);
+        if (r >= 0)
+                r = loop_timer_in(l->timer, 0);
         if (r < 0)
                 return r;
-        (void) sd_event_source_set_description(l->timer, "run-lines");
         (void) sd_event_source_set_priority(l->timer, SD_EVENT_PRIORITY_NORMAL + 10);
         return 0;
 }

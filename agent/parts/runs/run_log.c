@@ -2,9 +2,9 @@
 #include "run_log.h"
 
 #include <assert.h>
-#include <time.h>
 
 #include "clock.h"
+#include "grow.h"
 #include "journal.h"
 #include "log.h"
 #include "paths.h"
@@ -91,10 +91,7 @@ static int entry_at(const struct run_log *l, usec_t *ret) {
 }
 
 static uint64_t cpu_now(void) {
-        struct timespec t = { .tv_sec = 0 };
-
-        (void) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); /* exists since 2.6.12 */
-        return (uint64_t) t.tv_sec * 1000 + (uint64_t) t.tv_nsec / 1000000;
+        return clock_ns(CLOCK_THREAD_CPUTIME_ID) / 1000000;
 }
 
 static struct expected *find_expected(const struct run_log *l, const char *run) {
@@ -124,7 +121,7 @@ static bool find_step(struct run_log *l, const char *run, const char *line, size
 }
 
 void run_log_expect_of(struct run_log *l, const char *run, const char *text) {
-        struct expected *own = find_expected(l, run), *more;
+        struct expected *own = find_expected(l, run);
         char why[96] = "out of memory";
 
         assert(strlen(run) < sizeof(own->run) && strlen(text) < sizeof(own->text));
@@ -133,10 +130,8 @@ void run_log_expect_of(struct run_log *l, const char *run, const char *text) {
         if (!own) {
                 if (l->n_expected == RUN_LOG_RUNS_MAX)
                         return;
-                more = realloc(l->expected, (l->n_expected + 1) * sizeof(*more));
-                if (!more)
+                if (grow_by_one(&l->expected, l->n_expected, sizeof(*l->expected)) < 0)
                         return;
-                l->expected = more;
                 own = &l->expected[l->n_expected++];
                 *own = (struct expected){ .e = NULL };
                 (void) snprintf(own->run, sizeof(own->run), "%s", run);

@@ -289,12 +289,15 @@ static void judge_certificate(const struct bus *b, const struct uplink_stats *u,
 
 /* --- Its samples --------------------------------------------------------------------------------------- */
 
-const char *uplink_drop_name(unsigned why) {
+/* Why records are gone for good: enum spool_loss, and last the disk. */
+#define UPLINK_DROPS (_SPOOL_LOSS_MAX + 1)
+
+static const char *uplink_drop_name(unsigned why) {
         assert(why < UPLINK_DROPS);
         return why < _SPOOL_LOSS_MAX ? uplink_loss_name((enum spool_loss) why) : "disk";
 }
 
-uint64_t uplink_drop_count(const struct uplink_class_stats *c, unsigned why) {
+static uint64_t uplink_drop_count(const struct uplink_class_stats *c, unsigned why) {
         assert(why < UPLINK_DROPS);
         return why < _SPOOL_LOSS_MAX ? c->lost[why] : c->not_kept;
 }

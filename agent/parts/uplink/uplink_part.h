@@ -14,12 +14,6 @@ extern const struct part uplink_part;
 /* Borrowed; NULL outside of the part's life. */
 struct uplink *uplink_of(const struct bus *b);
 
-/* Why records are gone for good, as all reports of the uplink say: enum spool_loss, and last the disk. */
-#define UPLINK_DROPS (_SPOOL_LOSS_MAX + 1)
-/* why < UPLINK_DROPS. */
-const char *uplink_drop_name(unsigned why);
-uint64_t uplink_drop_count(const struct uplink_class_stats *c, unsigned why);
-
 /* As GET /v1/status has it. Pure; now and now_real: the same instant. New reference; NULL: out of memory. */
 json_t *uplink_to_json(const struct uplink_stats *s, const char *endpoint, usec_t now, usec_t now_real);
 

@@ -1,30 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cpu_nodes.h"
+#include "texts.h"
 
 #define NODES_MAX 64u
 
 bool cpu_list_mark(const char *text, uint8_t mark, uint8_t *node, size_t n) {
-        const char *p = text;
+        uint64_t first, last;
+        int r;
 
-        while (*p) {
-                char *end;
-                unsigned long first = strtoul(p, &end, 10), last = first;
-
-                if (end == p || *p < '0' || *p > '9')
-                        return false;
-                if (*end == '-') {
-                        p = end + 1;
-                        last = strtoul(p, &end, 10);
-                        if (end == p || last < first)
-                                return false;
-                }
-                for (unsigned long c = first; c <= last && c < n; c++)
+        while ((r = range_next(&text, &first, &last)) > 0)
+                for (uint64_t c = first; c <= last && c < n; c++)
                         node[c] = mark;
-                if (*end != ',' && *end != '\0')
-                        return false;
-                p = end + (*end == ',');
-        }
-        return true;
+        return r == 0;
 }
 
 void cpu_nodes(const struct host *h, uint8_t *node, size_t n) {

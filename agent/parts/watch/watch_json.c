@@ -2,13 +2,12 @@
 #include "watch_json.h"
 
 #include <math.h>
-#include <stdarg.h>
 
 #include "json_text.h"
+#include "texts.h"
 #include "utf8.h"
 
 #define NSEC 1e9
-#define USEC 1e6
 
 static const char *const operations[] = { "read", "write", "flush", "other" };
 _Static_assert(ELEMENTSOF(operations) == IO_OPERATIONS, "a name an operation");
@@ -17,8 +16,8 @@ _Static_assert(ELEMENTSOF(calls) == IO_CALLS, "a name a call");
 
 /* --- Two looks ----------------------------------------------------------------------------------------- */
 
-static json_t *seconds_json(int64_t from, int64_t to, double unit) {
-        return from < 0 || to < from ? json_null() : json_real((double) (to - from) / unit);
+static json_t *seconds_json(int64_t from, int64_t to) {
+        return from < 0 || to < from ? json_null() : json_real((double) (to - from) / USEC_PER_SEC);
 }
 
 static json_t *count_json(int64_t from, int64_t to) {
@@ -27,17 +26,17 @@ static json_t *count_json(int64_t from, int64_t to) {
 
 static json_t *pressure_json(const struct run_look *from, const struct run_look *to,
                              enum pressure_resource r) {
-        return json_pack("{s:o, s:o}", "some", seconds_json(from->some[r], to->some[r], USEC), "full",
-                         seconds_json(from->full[r], to->full[r], USEC));
+        return json_pack("{s:o, s:o}", "some", seconds_json(from->some[r], to->some[r]), "full",
+                         seconds_json(from->full[r], to->full[r]));
 }
 
 json_t *watch_json_cpu(const struct run_look *from, const struct run_look *to) {
         int64_t waited = run_look_waited(from, to);
 
         return json_pack("{s:o, s:o, s:o, s:o, s:I, s:b, s:o}", "user",
-                         seconds_json(from->cpu.user_usec, to->cpu.user_usec, USEC), "system",
-                         seconds_json(from->cpu.system_usec, to->cpu.system_usec, USEC), "throttled",
-                         seconds_json(from->cpu.throttled_usec, to->cpu.throttled_usec, USEC), "waited",
+                         seconds_json(from->cpu.user_usec, to->cpu.user_usec), "system",
+                         seconds_json(from->cpu.system_usec, to->cpu.system_usec), "throttled",
+                         seconds_json(from->cpu.throttled_usec, to->cpu.throttled_usec), "waited",
                          waited < 0 ? json_null() : json_real((double) waited / NSEC), "threads",
                          (json_int_t) to->n_threads, "more_threads", to->more_threads, "pressure",
                          pressure_json(from, to, PRESSURE_CPU));
@@ -182,7 +181,7 @@ static json_t *times_json(const struct io_times *times, const char *const *names
 static int slower(const void *a, const void *b) {
         const struct io_slow *x = a, *y = b;
 
-        return x->ns > y->ns ? -1 : x->ns < y->ns;
+        return COMPARE(y->ns, x->ns);
 }
 
 static json_t *slow_json(const struct io_slow *kept, const char *const *names, size_t n_names,
@@ -250,16 +249,7 @@ static int place_name(const char *stack, char *buf, size_t size) {
         return 0;
 }
 
-_printf_(2, 3) static void say(char buf[static WATCH_SENTENCE_MAX], const char *format, ...) {
-        size_t n = strlen(buf);
-        va_list ap;
-
-        if (n > 0 && n + 3 < WATCH_SENTENCE_MAX)
-                n += (size_t) snprintf(buf + n, WATCH_SENTENCE_MAX - n, "; ");
-        va_start(ap, format);
-        (void) vsnprintf(buf + n, WATCH_SENTENCE_MAX - n, format, ap);
-        va_end(ap);
-}
+#define say(buf, ...) text_append(buf, WATCH_SENTENCE_MAX, "; ", __VA_ARGS__)
 
 static void say_standing(size_t n, const char *comm, const char *what, double seconds,
                          char buf[static WATCH_SENTENCE_MAX]) {

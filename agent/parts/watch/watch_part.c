@@ -3,13 +3,14 @@
 
 #include <assert.h>
 #include <linux/types.h>
-#include <time.h>
 
 #include "bpf_part.h"
 #include "calls.h"
 #include "check_words.h"
+#include "clock.h"
 #include "cpu_nodes.h"
 #include "log.h"
+#include "loop_timer.h"
 #include "metrics_part.h"
 #include "watch_json.h"
 
@@ -47,14 +48,6 @@ static int refuse_watch(int error, const char *text, char why[static WHY_MAX]) {
         return error;
 }
 
-/* The clock of bpf_ktime_get_ns(). */
-static uint64_t monotonic(void) {
-        struct timespec t;
-
-        (void) clock_gettime(CLOCK_MONOTONIC, &t); /* always there */
-        return (uint64_t) t.tv_sec * 1000000000u + (uint64_t) t.tv_nsec;
-}
-
 /* Both are the programs' memory: figures from nothing, and which control group they are about. */
 static int order_watch(const struct bus *b, struct bpf_sets *s, enum watch_kind kind, uint64_t group) {
         size_t figures_size = kind == WATCH_SCHED ? sizeof(struct sched_figures) : sizeof(struct io_figures),
@@ -69,11 +62,12 @@ static int order_watch(const struct bus *b, struct bpf_sets *s, enum watch_kind 
                 struct sched_orders *o = orders;
 
                 cpu_nodes(b->host, o->node, SCHED_CPUS);
-                o->since = monotonic();
+                o->since = clock_ns(CLOCK_MONOTONIC); /* as bpf_ktime_get_ns() */
                 o->group = group;
         } else
-                *(struct io_orders *) orders =
-                        (struct io_orders){ .group = group, .since = monotonic(), .slow = SLOW_CALL };
+                *(struct io_orders *) orders = (struct io_orders){ .group = group,
+                                                                   .since = clock_ns(CLOCK_MONOTONIC),
+                                                                   .slow = SLOW_CALL };
         return 0;
 }
 
@@ -253,13 +247,13 @@ static int look_at_run(struct bus *b, const struct http_request *r, enum watch_k
         }
         if (seconds > 0)
                 watch_for_call(c, seconds);
-        k = sd_event_add_time_relative(b->event, &c->timer, CLOCK_BOOTTIME,
-                                       c->watching ? seconds * USEC_PER_SEC : LOOK_SPAN, 1000, on_time, c);
+        k = loop_timer_new(b->event, CLOCK_BOOTTIME, USEC_PER_MSEC, "watch-call", on_time, c, &c->timer);
+        if (k >= 0)
+                k = loop_timer_in(c->timer, c->watching ? seconds * USEC_PER_SEC : LOOK_SPAN);
         if (k < 0) {
                 late_call_free(&c->late);
                 return answer_error(ret, 500, "", "%s", strerror(-k));
         }
-        (void) sd_event_source_set_description(c->timer, "watch-call");
         return 1;
 }
 
@@ -318,8 +312,9 @@ static void begin_round(struct watch_state *s, const char *run) {
                 if (!w->watching[k])
                         log_debug("run %s is not watched: %s", run, why);
         }
-        if (sd_event_add_time_relative(s->bus->event, &w->limit, CLOCK_BOOTTIME, SECONDS_MAX * USEC_PER_SEC,
-                                       USEC_PER_SEC, on_limit, w) < 0)
+        if (loop_timer_new(s->bus->event, CLOCK_BOOTTIME, USEC_PER_SEC, "watch-limit", on_limit, w,
+                           &w->limit) < 0 ||
+            loop_timer_in(w->limit, SECONDS_MAX * USEC_PER_SEC) < 0)
                 end_round(w);
 }
 

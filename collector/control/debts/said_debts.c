@@ -7,6 +7,7 @@
 
 #include "grow.h"
 #include "json_text.h"
+#include "texts.h"
 
 /* Below 0: the speaker stands before the host in their order. */
 static int compare_speaker(const struct speaker *s, const struct first_word_source *who) {
@@ -22,7 +23,8 @@ size_t speaker_place(const struct run_said *r, const struct first_word_source *w
         return SORTED_PLACE(r->n, i, compare_speaker(r->speakers[i], who) < 0);
 }
 
-const struct speaker *speaker_find(const struct run_said *r, const struct first_word_source *who) {
+/* The host's; NULL: none. */
+static const struct speaker *speaker_find(const struct run_said *r, const struct first_word_source *who) {
         size_t at = speaker_place(r, who);
 
         return at < r->n && speaker_is(r->speakers[at], who) ? r->speakers[at] : NULL;
@@ -221,15 +223,13 @@ static const char *short_text(const struct view *v, uint32_t host) {
 
 /* What is seen at the host itself. */
 static void evidence_text(const struct view *v, const struct debts_verdict *d, char *buf, size_t size) {
-        int n = 0;
-
         *buf = '\0';
         if (d->unread > 0)
-                n = snprintf(buf, size, ", %" PRIu64 " bytes lie unread there (most of them %s's)",
-                             d->unread, short_text(v, d->unread_of));
-        if (d->owes > 0 && n >= 0 && (size_t) n < size)
-                (void) snprintf(buf + n, size - (size_t) n,
-                                ", it received data %.2f s after it had last sent", (double) d->owes / 1000);
+                (void) snprintf(buf, size, ", %" PRIu64 " bytes lie unread there (most of them %s's)",
+                                d->unread, short_text(v, d->unread_of));
+        if (d->owes > 0)
+                text_append(buf, size, "", ", it received data %.2f s after it had last sent",
+                            (double) d->owes / 1000);
 }
 
 static void put_sentence(const struct view *v, const struct debts_verdict *d,

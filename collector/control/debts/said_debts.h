@@ -39,8 +39,6 @@ bool said_is_of_stall(const struct run_said *r, usec_t since);
 bool speaker_is(const struct speaker *s, const struct first_word_source *who);
 /* Where a host is in their order, or would be. */
 size_t speaker_place(const struct run_said *r, const struct first_word_source *who);
-/* The host's, in their order by slice and name; NULL: none. */
-const struct speaker *speaker_find(const struct run_said *r, const struct first_word_source *who);
 
 /* What the hosts say together. slices: as of first_words_judge(). Fills in
  * says, host, slice, worker, text, hosts and said. -ENOMEM. */

@@ -4,6 +4,7 @@
 #include "io.h"
 #include "json_text.h"
 #include "log.h"
+#include "texts.h"
 
 #include <fcntl.h>
 
@@ -318,11 +319,9 @@ static int take_members(struct etcd_client *c, char why[static 256]) {
                 len = strcspn(p, ", \t");
                 if (len == 0)
                         break;
-                if (c->n == ETCD_MEMBERS_MAX || len >= ETCD_URL_MAX) {
-                        (void) snprintf(why, 256, "Etcd=: at most %d URLs of less than %d bytes",
-                                        ETCD_MEMBERS_MAX, ETCD_URL_MAX);
-                        return -EINVAL;
-                }
+                if (c->n == ETCD_MEMBERS_MAX || len >= ETCD_URL_MAX)
+                        return text_fail(why, 256, -EINVAL, "Etcd=: at most %d URLs of less than %d bytes",
+                                         ETCD_MEMBERS_MAX, ETCD_URL_MAX);
                 (void) snprintf(c->members[c->n++], ETCD_URL_MAX, "%.*s", (int) len, p);
                 p += len;
         }
@@ -343,10 +342,8 @@ static int check_members(struct etcd_client *c, char why[static 256]) {
                 one.url = c->members[i];
                 r = exchange_new(c->o.event, &one, &x, reason);
                 x = exchange_free(x);
-                if (r < 0) {
-                        (void) snprintf(why, 256, "Etcd=: %.200s", reason);
-                        return r;
-                }
+                if (r < 0)
+                        return text_fail(why, 256, r, "Etcd=: %.200s", reason);
         }
         return 0;
 }

@@ -2,6 +2,7 @@
 #include <assert.h>
 
 #include "keep.h"
+#include "grow.h"
 #include "json_text.h"
 #include "log.h"
 
@@ -145,12 +146,11 @@ static int request_of(const struct keep *k, const char *key, const json_t *v, st
 }
 
 static int add_record(struct keep *k, const char *key, const json_t *v) {
-        struct op *more = reallocarray(k->ops, k->n_ops + 1, sizeof(*more)), *o;
+        struct op *o;
 
-        if (!more)
+        if (grow_by_one(&k->ops, k->n_ops, sizeof(*k->ops)) < 0)
                 return -ENOMEM;
-        k->ops = more;
-        o = &more[k->n_ops++];
+        o = &k->ops[k->n_ops++];
         *o = (struct op){ .key = strdup(key), .order = order_of(key, json_is_null(v)) };
         return o->key ? request_of(k, key, v, o) : -ENOMEM;
 }

@@ -266,14 +266,13 @@ const json_t *gang_record(const struct gang *g, const char *key) {
         return g ? json_object_get(g->records, key) : NULL;
 }
 
-void gang_visit(const struct gang *g, const char *prefix,
-                void (*visit)(const char *key, const json_t *value, void *userdata), void *userdata) {
+void gang_visit(const struct gang *g, void (*visit)(const char *key, const json_t *value, void *userdata),
+                void *userdata) {
         const char *key;
         json_t *v;
 
         json_object_foreach (g ? g->records : NULL, key, v)
-                if (startswith(key, prefix))
-                        visit(key, v, userdata);
+                visit(key, v, userdata);
 }
 
 bool gang_concerns(const struct gang *g, const char *key, const char *slice, const char *host) {

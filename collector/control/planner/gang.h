@@ -92,6 +92,6 @@ int gang_slot_parse(const char *name, char slice[static GANG_SLICE_MAX], unsigne
 const json_t *gang_record(const struct gang *g, const char *key);
 /* Whether the host (of this slice, of this name) shall know the record. */
 bool gang_concerns(const struct gang *g, const char *key, const char *slice, const char *host);
-/* Calls visit for every record whose key begins so. */
-void gang_visit(const struct gang *g, const char *prefix,
-                void (*visit)(const char *key, const json_t *value, void *userdata), void *userdata);
+/* Calls visit for every record. */
+void gang_visit(const struct gang *g, void (*visit)(const char *key, const json_t *value, void *userdata),
+                void *userdata);

@@ -5,6 +5,13 @@
 
 /* --- Whether it goes on ---------------------------------------------------------------------------- */
 
+/*
+ * Whether a run goes on though hosts of it are missing. A host that is not heard may have lost its agent
+ * alone: training goes on without that. In synchronous training no step can be completed without every host,
+ * so a step of the others that rises is the proof. It is asked for: one host at a time, by the run's record
+ * ("ask"); it answers with its step ("asked" in its own record).
+ */
+
 #define GAP_MIN USEC_PER_SEC
 #define GAP_MAX (60 * USEC_PER_SEC) /* between questions, when it has gone on for long */
 
@@ -86,7 +93,8 @@ static void take_answer(const struct gang *g, struct gang_run *r, const struct t
         w->answered = g->now;
 }
 
-usec_t evidence_until(struct gang *g, struct gang_run *r, const struct tally *t, usec_t *ret_next) {
+/* Asks when it is time. Returns when the run is started without them; USEC_INFINITY: not as things are. */
+static usec_t evidence_until(struct gang *g, struct gang_run *r, const struct tally *t, usec_t *ret_next) {
         struct gang_watch *w = &r->watch;
         usec_t shrink_after = run_shrink_after(g, r), patience = MAX(shrink_after, t->step_time * 5 / 2),
                gap;

@@ -22,13 +22,3 @@ void run_note_over(struct gang_run *r, const struct tally *t);
 int run_hear_late(struct gang *g, struct gang_run *r, bool *ret_ended);
 /* Of a run that has ended: who was missing then is back, and ended it well, too. */
 int run_step_ended(struct gang *g, struct gang_run *r);
-
-/*
- * Whether a run goes on though hosts of it are missing. A host that is not heard may have lost its agent
- * alone: training goes on without that. In synchronous training no step can be completed without every host,
- * so a step of the others that rises is the proof. It is asked for: one host at a time, by the run's record
- * ("ask"); it answers with its step ("asked" in its own record). Inside this room only.
- */
-
-/* Asks when it is time. Returns when the run is started without them; USEC_INFINITY: not as things are. */
-usec_t evidence_until(struct gang *g, struct gang_run *r, const struct tally *t, usec_t *ret_next);

@@ -14,23 +14,6 @@ const struct gang_options gang_default_options = {
         .no_progress = 3,
 };
 
-void why_set(char why[static GANG_WHY_MAX], const char *fmt, ...) {
-        va_list ap;
-
-        va_start(ap, fmt);
-        (void) vsnprintf(why, GANG_WHY_MAX, fmt, ap); /* cut when too long */
-        va_end(ap);
-}
-
-int why_fail(char why[static GANG_WHY_MAX], int r, const char *fmt, ...) {
-        va_list ap;
-
-        va_start(ap, fmt);
-        (void) vsnprintf(why, GANG_WHY_MAX, fmt, ap); /* cut when too long */
-        va_end(ap);
-        return r;
-}
-
 json_t *cut_text_json(const char *text) {
         for (size_t n = strlen(text);; n--) {
                 json_t *v = json_stringn(text, n);

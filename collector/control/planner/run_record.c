@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "grow.h"
 #include "said.h"
 #include "state.h"
 
@@ -273,17 +274,15 @@ json_t *run_over(const struct gang *g, const struct gang_run *r) {
 
 static int add_word(struct slot *s, const json_t *word) {
         char why[GANG_WHY_MAX];
-        struct gang_host_run *more, h;
+        struct gang_host_run h;
         int x = host_run_parse(word, &h, why);
 
         if (x < 0)
                 return x == -ENOMEM ? x : 0; /* none of ours */
-        more = reallocarray(s->runs, s->n_runs + 1, sizeof(s->runs[0]));
-        if (!more) {
+        if (grow_by_one(&s->runs, s->n_runs, sizeof(s->runs[0])) < 0) {
                 free(h.detail), free(h.suspicion);
                 return -ENOMEM;
         }
-        s->runs = more;
         s->runs[s->n_runs++] = h;
         return 0;
 }

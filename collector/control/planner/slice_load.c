@@ -26,7 +26,7 @@ static int holder_parse(const json_t *v, bool needs_id, struct holder *ret, char
 
 static int hold_slot(struct gang *g, struct slice *s, const struct holder *h, struct slot **ret) {
         struct slot *slot;
-        int r = slice_slot(g, s, h->worker, &slot);
+        int r = slice_slot(s, h->worker, &slot);
 
         if (r < 0)
                 return r;
@@ -105,10 +105,11 @@ static int load_missing(struct gang *g, struct slice *s, const json_t *v, char w
         int64_t since;
         int r;
 
+        (void) g;
         if (holder_parse(v, false, &h, why) < 0 || get_text(v, "why", TEXT_MAX, &text, why) < 0 ||
             get_number(v, "since", 0, INT64_MAX, 0, &since, why) < 0)
                 return -EBADMSG;
-        r = slice_slot(g, s, h.worker, &slot);
+        r = slice_slot(s, h.worker, &slot);
         if (r < 0 || slot->live)
                 return r;
         slot->since = (usec_t) since;
@@ -128,7 +129,7 @@ static int load_dispute(struct gang *g, struct slice *s, const json_t *v, char w
         if (r >= 0)
                 r = get_number(v, "since", 0, INT64_MAX, 0, &since, why);
         if (r >= 0)
-                r = slice_slot(g, s, h.worker, &slot);
+                r = slice_slot(s, h.worker, &slot);
         if (r < 0 || slot->claim.host)
                 return r;
         slot->claim = (struct claim){ .host = json_string(h.host),

@@ -106,10 +106,9 @@ int slice_make(struct gang *g, const char *name, struct slice **ret, char why[st
         return 0;
 }
 
-int slice_slot(struct gang *g, struct slice *s, unsigned worker, struct slot **ret) {
+int slice_slot(struct slice *s, unsigned worker, struct slot **ret) {
         struct slot **more, *slot;
 
-        (void) g;
         if (worker >= s->n_slots) {
                 more = reallocarray(s->slots, worker + 1, sizeof(s->slots[0]));
                 if (!more)

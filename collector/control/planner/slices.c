@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "state.h"
+#include "texts.h"
 
 /* Nobody was heard from it for so long: it and its worker ids are forgotten. */
 #define SLICE_FORGET ((usec_t) 7 * 24 * 3600 * USEC_PER_SEC)
@@ -93,7 +94,7 @@ static bool is_whole(const struct slice *s) {
 }
 
 /* Who was never heard is missing since the slice began to form. */
-static int name_missing(struct gang *g, struct slice *s, usec_t now) {
+static int name_missing(struct slice *s, usec_t now) {
         unsigned named = SLOTS_NAMED;
         struct slot *slot;
 
@@ -102,7 +103,7 @@ static int name_missing(struct gang *g, struct slice *s, usec_t now) {
         for (unsigned i = 0; i < s->hosts; i++) {
                 if (i >= named && (i >= s->n_slots || !s->slots[i]))
                         continue;
-                if (slice_slot(g, s, i, &slot) < 0)
+                if (slice_slot(s, i, &slot) < 0)
                         return -ENOMEM;
                 if (!slot->live && slot->since == 0) {
                         slot->since = now;
@@ -179,7 +180,7 @@ static int look_at_slice(struct gang *g, struct slice *s, usec_t now) {
         int r = 0;
 
         count_hosts(s);
-        r = name_missing(g, s, now);
+        r = name_missing(s, now);
         if (r >= 0 && (s->presumed == 0 || !s->unlike))
                 r = slice_compare(s);
         if (r < 0)
@@ -298,7 +299,7 @@ bool slice_missing_text(const struct slice *s, char ret[static TEXT_MAX]) {
                         time_text(first->since, when),
                         first->why && first->why[0] ? first->why : "never heard");
         if (more > 0)
-                (void) snprintf(ret + strlen(ret), TEXT_MAX - strlen(ret), ", and %u more", more);
+                text_append(ret, TEXT_MAX, "", ", and %u more", more);
         return true;
 }
 

@@ -198,7 +198,7 @@ static void slot_joined(struct slice *s, struct slot *slot) {
 }
 
 /* Who comes after it, as its identity has them; of those alone who were never heard. */
-static int take_hints(struct gang *g, struct slice *s, const struct said *w) {
+static int take_hints(struct slice *s, const struct said *w) {
         size_t n = MIN(json_array_size(w->next), (size_t) NEXT_MAX);
 
         for (size_t i = 0; i < n && w->hosts > 0; i++) {
@@ -208,7 +208,7 @@ static int take_hints(struct gang *g, struct slice *s, const struct said *w) {
 
                 if (!text || !*text || strlen(text) >= HINT_MAX)
                         continue;
-                r = slice_slot(g, s, (unsigned) ((w->worker + 1 + i) % w->hosts), &slot);
+                r = slice_slot(s, (unsigned) ((w->worker + 1 + i) % w->hosts), &slot);
                 if (r < 0)
                         return r;
                 r = slot->held ? 0 : replace_text(&slot->hint, text);
@@ -346,7 +346,7 @@ static int take_member(struct gang *g, struct gang_fingerprint *fingerprint, str
         if (r >= 0)
                 r = slice_make(g, w->slice, &s, why);
         if (r >= 0)
-                r = slice_slot(g, s, w->worker, &slot);
+                r = slice_slot(s, w->worker, &slot);
         if (r >= 0 && !is_holder(g, slot, w, &how)) {
                 why_set(why,
                         "worker %u of slice %s is held by %s since before: %s. If that machine is gone for "
@@ -364,7 +364,7 @@ static int take_member(struct gang *g, struct gang_fingerprint *fingerprint, str
                 r = take_said(g, s, slot, w, fingerprint);
         else
                 gang_fingerprint_drop(g, fingerprint);
-        return r < 0 ? r : take_hints(g, s, w);
+        return r < 0 ? r : take_hints(s, w);
 }
 
 int gang_say(struct gang *g, const json_t *member, usec_t now, char why[static GANG_WHY_MAX]) {

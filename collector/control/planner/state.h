@@ -7,6 +7,7 @@
 #include "gang.h"
 #include "member_part.h"
 #include "run_spec.h"
+#include "texts.h"
 
 #define NAME_MAX_HOST GANG_SLICE_MAX
 #define NAME_MAX_RUN  42
@@ -183,9 +184,9 @@ static inline int worse(int a, int b) {
 
 /* --- records.c: records, texts --------------------------------------------------------------------- */
 
-_printf_(2, 3) void why_set(char why[static GANG_WHY_MAX], const char *fmt, ...);
+#define why_set(why, ...) ((void) text_fail(why, GANG_WHY_MAX, 0, __VA_ARGS__))
 /* The same; returns r. */
-_printf_(3, 4) int why_fail(char why[static GANG_WHY_MAX], int r, const char *fmt, ...);
+#define why_fail(why, r, ...) text_fail(why, GANG_WHY_MAX, r, __VA_ARGS__)
 /* A text that was cut, and may end inside a character. NULL: out of memory. */
 json_t *cut_text_json(const char *text);
 /* Sets the record when it changed; takes value over, NULL: forgotten. -ENOMEM. */
@@ -240,7 +241,7 @@ json_t *slot_place(struct slot *s); /* borrowed; NULL: out of memory */
 
 struct slice *slice_find(const struct gang *g, const char *name);
 int slice_make(struct gang *g, const char *name, struct slice **ret, char why[static GANG_WHY_MAX]);
-int slice_slot(struct gang *g, struct slice *s, unsigned worker, struct slot **ret);
+int slice_slot(struct slice *s, unsigned worker, struct slot **ret);
 /* Below n_slots; one of whom nobody was heard is never altered. */
 static inline struct slot *slot_at(const struct slice *s, size_t worker) {
         static const struct slot nobody;

@@ -2,9 +2,9 @@
 #include "ingest.h"
 
 #include <math.h>
-#include <stdarg.h>
 
 #include "point_wire.h"
+#include "texts.h"
 #include "unpack.h"
 #include "utf8.h"
 #include "value.h"
@@ -19,16 +19,7 @@ struct walk {
         struct point_key key; /* of the point at hand */
 };
 
-/* Writes result->why (cut at its size) and returns r. */
-_printf_(3, 4)
-static int walk_fail(struct walk *w, int r, const char *fmt, ...) {
-        va_list ap;
-
-        va_start(ap, fmt);
-        (void) vsnprintf(w->result->why, sizeof(w->result->why), fmt, ap);
-        va_end(ap);
-        return r;
-}
+#define walk_fail(w, r, ...) text_fail((w)->result->why, sizeof((w)->result->why), r, __VA_ARGS__)
 
 /* Counts one row that is not taken, with the reason. */
 static void walk_reject(struct walk *w, const char *name, const char *reason) {

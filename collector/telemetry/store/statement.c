@@ -4,9 +4,7 @@
 #include "statement.h"
 
 #include "log.h"
-
-#define WORD(x)   #x
-#define NUMBER(x) WORD(x)
+#include "texts.h"
 
 static const char schema[] =
 #include "schema.def"
@@ -35,12 +33,10 @@ static int check_newer(struct store *s, const char *path, int64_t version, char 
                 return r;
         if (oldest_reader <= STORE_SCHEMA)
                 return 0;
-        (void) snprintf(why, 256,
-                        "%.100s has schema version %lld, this program reads up to %d: install the newer "
-                        "tpu-collectord, "
-                        "or name another file with --database",
-                        path, (long long) version, STORE_SCHEMA);
-        return -ENOTRECOVERABLE;
+        return text_fail(why, 256, -ENOTRECOVERABLE,
+                         "%.100s has schema version %lld, this program reads up to %d: install the newer "
+                         "tpu-collectord, or name another file with --database",
+                         path, (long long) version, STORE_SCHEMA);
 }
 
 static int check_schema(struct store *s, const char *path, char why[static 256]) {

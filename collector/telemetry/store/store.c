@@ -3,6 +3,7 @@
 
 #include "statement.h"
 #include "store_episodes.h"
+#include "texts.h"
 
 /*
  * How long to wait for another program that has the database open (sqlite3, a backup). Readers never hold up
@@ -97,11 +98,9 @@ int store_start_over(struct store *s, char ret_aside[static 300], char why[stati
 
         store_close(s);
         r = move_aside(s, ret_aside);
-        if (r < 0) {
-                (void) snprintf(why, 256, "%.120s is damaged and cannot be moved aside: %s", s->path,
-                                strerror(-r));
-                return r;
-        }
+        if (r < 0)
+                return text_fail(why, 256, r, "%.120s is damaged and cannot be moved aside: %s", s->path,
+                                 strerror(-r));
         return open_database(s, why);
 }
 

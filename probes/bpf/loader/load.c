@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "processes.h"
+#include "texts.h"
 
 #define TRACEPOINT "tp_btf/"
 #define FUNCTION "fentry/"
@@ -44,20 +45,11 @@ static int on_print(enum libbpf_print_level level, const char *format, va_list a
         return 0;
 }
 
-static void add_reason(struct bpf_report *r, const char *fmt, ...) _printf_(2, 3);
-static void add_reason(struct bpf_report *r, const char *fmt, ...) {
-        size_t n = strlen(r->reason);
-        va_list args;
-
-        r->verdict = VERDICT_UNKNOWN;
-        if (n > 0 && n + 3 < sizeof(r->reason)) {
-                memcpy(r->reason + n, "; ", 3);
-                n += 2;
-        }
-        va_start(args, fmt);
-        (void) vsnprintf(r->reason + n, sizeof(r->reason) - n, fmt, args);
-        va_end(args);
-}
+#define add_reason(r, ...)                                                                          \
+        do {                                                                                        \
+                (r)->verdict = VERDICT_UNKNOWN;                                                     \
+                text_append((r)->reason, sizeof((r)->reason), "; ", __VA_ARGS__);                   \
+        } while (0)
 
 /* --- What is left out ---------------------------------------------------------------------------------- */
 

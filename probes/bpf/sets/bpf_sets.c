@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "processes.h"
+#include "texts.h"
 
 #define SETS_MAX 16u
 #define MAPPINGS_MAX 4u /* of one set */
@@ -135,15 +136,15 @@ static bool is_sound(const struct bpf_report *r, size_t fds) {
         return true;
 }
 
-static int thing_index(const struct set *t, enum bpf_thing_kind kind, const char *name) {
+static int map_index(const struct set *t, const char *name) {
         for (size_t i = 0; i < t->report.n_things; i++)
-                if (t->report.things[i].kind == kind && streq(t->report.things[i].name, name))
+                if (t->report.things[i].kind == BPF_THING_MAP && streq(t->report.things[i].name, name))
                         return (int) i;
         return -ENOENT;
 }
 
 static void map_figures(struct set *t) {
-        int i = thing_index(t, BPF_THING_MAP, "figures");
+        int i = map_index(t, "figures");
         void *memory;
 
         if (i < 0 || t->report.things[i].size == 0)
@@ -174,7 +175,6 @@ static int attach(int program) {
 /* Whether its watch programs could be attached, is known before anybody asks: one of them is tried. */
 static void try_watch(struct set *t) {
         struct bpf_report *r = &t->report;
-        size_t len = strlen(r->reason);
         int fd = 0;
 
         for (size_t i = 0; i < r->n_things && fd == 0; i++)
@@ -185,8 +185,8 @@ static void try_watch(struct set *t) {
         if (fd >= 0)
                 return;
         r->verdict = VERDICT_UNKNOWN;
-        (void) snprintf(r->reason + len, sizeof(r->reason) - len, "%s%s", len > 0 ? "; " : "",
-                        fd == -EPERM ? BPF_WATCH_REFUSED : "its programs cannot be attached");
+        text_append(r->reason, sizeof(r->reason), "; ", "%s",
+                    fd == -EPERM ? BPF_WATCH_REFUSED : "its programs cannot be attached");
 }
 
 /* 1: a set was taken, 0: that was all, -EAGAIN: nothing is there now. */
@@ -278,14 +278,14 @@ const void *bpf_sets_figures(const struct bpf_sets *s, const char *set, size_t s
 
 int bpf_sets_map(const struct bpf_sets *s, const char *set, const char *map) {
         const struct set *t = find_set(s, set);
-        int i = t ? thing_index(t, BPF_THING_MAP, map) : -ENOENT;
+        int i = t ? map_index(t, map) : -ENOENT;
 
         return i < 0 ? i : t->fds[i];
 }
 
 void *bpf_sets_map_memory(struct bpf_sets *s, const char *set, const char *map, size_t size) {
         struct set *t = find_set(s, set);
-        int i = t ? thing_index(t, BPF_THING_MAP, map) : -ENOENT;
+        int i = t ? map_index(t, map) : -ENOENT;
         void *memory;
 
         errno = i < 0 ? ENOENT : t->n_mappings == MAPPINGS_MAX ? ENOSPC : EINVAL;

@@ -9,8 +9,8 @@
 
 /* --- The list ------------------------------------------------------------------------------------------ */
 
-/* Reads digits of the base and the character after them. */
-static bool take_maps_number(const char **p, const char *end, unsigned base, char after, uint64_t *ret) {
+/* Reads hexadecimal digits and the character after them. */
+static bool take_maps_number(const char **p, const char *end, char after, uint64_t *ret) {
         uint64_t v = 0;
         const char *start = *p;
 
@@ -18,13 +18,13 @@ static bool take_maps_number(const char **p, const char *end, unsigned base, cha
                 char c = **p;
                 unsigned digit = c >= '0' && c <= '9'   ? (unsigned) (c - '0')
                                  : c >= 'a' && c <= 'f' ? (unsigned) (c - 'a') + 10
-                                                        : 99;
+                                                        : 16;
 
-                if (digit >= base)
+                if (digit == 16)
                         break;
-                if (v > (UINT64_MAX - digit) / base)
+                if (v > UINT64_MAX >> 4)
                         return false;
-                v = v * base + digit;
+                v = v << 4 | digit;
         }
         if (*p == start || *p == end || **p != after)
                 return false;
@@ -38,14 +38,14 @@ int maps_parse_line(const char *line, size_t len, struct mapping *ret) {
         uint64_t major, minor;
         size_t n;
 
-        if (!take_maps_number(&p, end, 16, '-', &ret->start) ||
-            !take_maps_number(&p, end, 16, ' ', &ret->end) || end - p < 5 || p[4] != ' ')
+        if (!take_maps_number(&p, end, '-', &ret->start) ||
+            !take_maps_number(&p, end, ' ', &ret->end) || end - p < 5 || p[4] != ' ')
                 return -EBADMSG;
         ret->executable = p[2] == 'x';
         ret->shared = p[3] == 's';
         p += 5; /* "r-xp " */
-        if (!take_maps_number(&p, end, 16, ' ', &ret->offset) ||
-            !take_maps_number(&p, end, 16, ':', &major) || !take_maps_number(&p, end, 16, ' ', &minor))
+        if (!take_maps_number(&p, end, ' ', &ret->offset) ||
+            !take_maps_number(&p, end, ':', &major) || !take_maps_number(&p, end, ' ', &minor))
                 return -EBADMSG;
         ret->device = (uint32_t) (major << 20 | minor);
         ret->inode = 0;

@@ -3,11 +3,11 @@
 
 #include <assert.h>
 
+#include "clock.h"
 #include "grow.h"
 
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #define TABLE_LEAST 512u                  /* slots; a power of two, at most half full */
 #define BATCH 512u                        /* pages of one call; the kernel's limit is 1024 (IOV_MAX) */
@@ -53,10 +53,7 @@ static ssize_t process_readv(void *userdata, const struct iovec *local, const st
 }
 
 static uint64_t monotonic_ns(void) {
-        struct timespec t;
-
-        (void) clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail */
-        return (uint64_t) t.tv_sec * 1000000000u + (uint64_t) t.tv_nsec;
+        return clock_ns(CLOCK_MONOTONIC);
 }
 
 struct memory_source memory_source_process(pid_t *pid_slot) {

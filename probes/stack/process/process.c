@@ -3,6 +3,7 @@
 
 #include "grow.h"
 #include "io.h"
+#include "proc_pid.h"
 #include "utf8.h"
 
 #include <fcntl.h>
@@ -74,31 +75,11 @@ void process_close(struct process *p) {
         p->dir_fd = close_fd(p->dir_fd);
 }
 
-/*
- * "7 (a) b) S 1 …": the name may hold anything but is followed by the last ')'. Returns what is behind it,
- * "S 1 …"; NULL when it is no such text.
- */
-static const char *parse_stat(char *stat, const char **ret_name) {
-        char *open = strchr(stat, '('), *close = strrchr(stat, ')');
-
-        if (!open || !close || close < open || close[1] != ' ' || close[2] == '\0')
-                return NULL;
-        *close = '\0';
-        *ret_name = open + 1;
-        return close + 2;
-}
-
-/* The number in a field as proc(5) counts them; at: field 3. *at moves on to it. */
-static uint64_t stat_field(const char **at, unsigned *field, unsigned wanted) {
-        for (; **at && *field < wanted; (*at)++)
-                *field += **at == ' ';
-        return strtoull(*at, NULL, 10);
-}
-
-static uint64_t stat_cpu_ticks(const char **at, unsigned *field) {
-        uint64_t user = stat_field(at, field, 14);
-
-        return user + stat_field(at, field, 15);
+/* '?': what is there is no such line. */
+static char stat_of(const char *text, struct proc_pid_stat *ret) {
+        if (proc_pid_stat_parse(text, ret) < 0)
+                *ret = (struct proc_pid_stat) { .name = "", .state = '?' };
+        return ret->state;
 }
 
 uint64_t process_usec(uint64_t ticks) {
@@ -107,22 +88,18 @@ uint64_t process_usec(uint64_t ticks) {
 
 void process_stat(const struct process *p, struct process_stat *ret) {
         static const unsigned fields[] = { 26, 27, 28, 47 };
+        struct proc_pid_stat s;
         char text[1024];
-        const char *name, *at;
-        unsigned field = 3;
 
         *ret = (struct process_stat) { 0 };
         if (process_read(p, "stat", text, sizeof(text), NULL) < 0)
                 return;
-        at = parse_stat(text, &name);
-        ret->state = at ? *at : '?';
-        if (!at)
-                return;
-        ret->parent = (pid_t) stat_field(&at, &field, 4);
-        ret->cpu_ticks = stat_cpu_ticks(&at, &field);
-        ret->start_ticks = stat_field(&at, &field, 22);
+        ret->state = stat_of(text, &s);
+        ret->parent = (pid_t) s.field[4];
+        ret->cpu_ticks = s.field[14] + s.field[15];
+        ret->start_ticks = s.field[22];
         for (size_t i = 0; i < ELEMENTSOF(fields); i++)
-                ret->image[i] = stat_field(&at, &field, fields[i]);
+                ret->image[i] = s.field[fields[i]];
 }
 
 bool process_stat_same_image(const struct process_stat *a, const struct process_stat *b) {
@@ -142,11 +119,11 @@ static void read_command(const struct process *p, char buf[static PROCESS_COMMAN
         size_t len, at;
 
         if (process_read(p, "cmdline", line, sizeof(line), &len) < 0 || len == 0) {
-                char stat[1024];
+                struct proc_pid_stat s;
+                bool known = process_read(p, "stat", line, sizeof(line), NULL) >= 0 &&
+                             proc_pid_stat_parse(line, &s) == 0;
 
-                if (process_read(p, "stat", stat, sizeof(stat), NULL) < 0 || !parse_stat(stat, &name))
-                        name = "?";
-                (void) snprintf(buf, PROCESS_COMMAND_MAX, "%s", name);
+                (void) snprintf(buf, PROCESS_COMMAND_MAX, "%s", known ? s.name : "?");
                 return;
         }
         name = strrchr(line, '/');
@@ -254,21 +231,17 @@ static int task_file(const struct process *p, struct task *t, unsigned which, bo
 /* Returns how many threads its process has, or -errno when it has ended. */
 static int task_read(const struct process *p, struct task *t, bool keep) {
         char path[64], text[4096], number[SYSCALL_NAME_MAX];
-        const char *name, *at = NULL;
-        unsigned field = 3;
+        struct proc_pid_stat s;
         int r = task_file(p, t, STAT, keep, text, sizeof(text));
 
         t->own = t->tid;
-        t->wait[0] = t->call[0] = t->name[0] = '\0';
-        if (r == 0)
-                at = parse_stat(text, &name);
-        t->state = at ? *at : '?';
-        if (at)
-                (void) snprintf(t->name, sizeof(t->name), "%.63s", name);
+        t->wait[0] = t->call[0] = '\0';
+        t->state = stat_of(r == 0 ? text : "", &s);
+        (void) snprintf(t->name, sizeof(t->name), "%s", s.name);
         utf8_mend(t->name);
-        t->cpu_ticks = at ? stat_cpu_ticks(&at, &field) : 0;
-        if (at)
-                r = (int) stat_field(&at, &field, 20);
+        t->cpu_ticks = s.field[14] + s.field[15];
+        if (r == 0)
+                r = (int) s.field[20];
         if (t->state != 'R' && task_file(p, t, WCHAN, keep, text, sizeof(text)) == 0 && !streq(text, "0"))
                 (void) snprintf(t->wait, sizeof(t->wait), "%.63s", text);
         utf8_mend(t->wait);
@@ -287,19 +260,18 @@ static int task_read(const struct process *p, struct task *t, bool keep) {
 
 int process_task_cpu(const struct process *p, pid_t tid) {
         char path[64], text[1024];
-        const char *name, *at = NULL;
-        unsigned field = 3;
+        struct proc_pid_stat s;
 
         (void) snprintf(path, sizeof(path), "task/%d/stat", (int) tid);
-        if (process_read(p, path, text, sizeof(text), NULL) >= 0)
-                at = parse_stat(text, &name);
-        return at ? (int) stat_field(&at, &field, 39) : -1;
+        return process_read(p, path, text, sizeof(text), NULL) >= 0 && proc_pid_stat_parse(text, &s) == 0
+                       ? (int) s.field[39]
+                       : -1;
 }
 
 static int task_compare(const void *a, const void *b) {
         const struct task *x = a, *y = b;
 
-        return x->own < y->own ? -1 : x->own > y->own;
+        return COMPARE(x->own, y->own);
 }
 
 void task_list_clear(struct task_list *l) {

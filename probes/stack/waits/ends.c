@@ -17,11 +17,7 @@ void ends_clear(struct ends *e) {
 static int compare_wanted(const void *a, const void *b) {
         const struct end_wanted *x = a, *y = b;
 
-        if (x->kind != y->kind)
-                return x->kind < y->kind ? -1 : 1;
-        if (x->space != y->space)
-                return x->space < y->space ? -1 : 1;
-        return x->number < y->number ? -1 : x->number > y->number;
+        return COMPARE(x->kind, y->kind) ?: COMPARE(x->space, y->space) ?: COMPARE(x->number, y->number);
 }
 
 int ends_want(struct ends *e, const struct waits *w) {

@@ -169,9 +169,7 @@ static int read_socket(uint32_t fd, void *userdata) {
 static int compare_inodes(const void *a, const void *b) {
         const struct process_socket *x = a, *y = b;
 
-        if (x->s.inode != y->s.inode)
-                return x->s.inode < y->s.inode ? -1 : 1;
-        return x->s.fd < y->s.fd ? -1 : x->s.fd > y->s.fd;
+        return COMPARE(x->s.inode, y->s.inode) ?: COMPARE(x->s.fd, y->s.fd);
 }
 
 int sockets_read(const struct process *p, struct sockets *ret) {
@@ -196,18 +194,4 @@ int sockets_read(const struct process *p, struct sockets *ret) {
                         ret->items[kept++] = ret->items[i];
         ret->n = kept;
         return r == 1 || r == -E2BIG ? 0 : r;
-}
-
-const struct process_socket *sockets_find(const struct sockets *l, uint64_t inode) {
-        size_t low = 0, high = l->n;
-
-        while (low < high) {
-                size_t middle = low + (high - low) / 2;
-
-                if (l->items[middle].s.inode < inode)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low < l->n && l->items[low].s.inode == inode ? &l->items[low] : NULL;
 }

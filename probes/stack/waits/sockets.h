@@ -25,7 +25,6 @@ void sockets_clear(struct sockets *l);
 
 /* -errno of listing; that a socket was not to be had is said in error. */
 int sockets_read(const struct process *p, struct sockets *ret);
-const struct process_socket *sockets_find(const struct sockets *l, uint64_t inode);
 
 /* Pure: "10.0.0.1:80", "[::1]:80", a path, "@NAME" of an abstract one; IPv4 inside of IPv6 as IPv4. "" for
  * others. */

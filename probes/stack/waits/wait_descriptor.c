@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <sys/epoll.h>
 
+#include "io.h"
+
 #define LOCKS_MAX  (1024u * 1024) /* bytes of /proc/locks */
 #define EPOLL_DEEP 5u             /* the kernel lets them watch each other no deeper */
 #define LOOKED_MAX 4096u          /* descriptors of one thread */
@@ -125,19 +127,13 @@ static bool parse_lock(const char *line, struct lock_line *ret) {
 
 static const char *locks_text(struct thread_waiting *t) {
         _cleanup_close_ int fd = -1;
-        size_t n = 0;
 
         if (t->file_locks)
                 return t->file_locks;
         t->file_locks = calloc(1, LOCKS_MAX + 1);
         fd = host_open_file(t->from->host, "/proc/locks", O_RDONLY);
-        while (t->file_locks && fd >= 0 && n < LOCKS_MAX) {
-                ssize_t k = read(fd, t->file_locks + n, LOCKS_MAX - n);
-
-                if (k <= 0)
-                        break;
-                n += (size_t) k;
-        }
+        if (t->file_locks && fd >= 0)
+                (void) io_read_up_to(fd, t->file_locks, LOCKS_MAX); /* what came before an error counts */
         return t->file_locks ? t->file_locks : "";
 }
 

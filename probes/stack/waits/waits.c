@@ -3,6 +3,7 @@
 
 #include <poll.h>
 
+#include "proc_pid.h"
 #include "wait_descriptor.h"
 
 #define POLLED_MAX 1024u /* descriptors of one call that are looked at */
@@ -295,13 +296,12 @@ void waits_clear(struct waits *w) {
 static int count_gone(pid_t pid, void *userdata) {
         struct thread_waiting *t = userdata;
         char path[48], text[1024];
-        const char *close;
+        struct proc_pid_stat s;
 
         (void) snprintf(path, sizeof(path), "../%d/stat", (int) pid);
-        if (process_read(t->from->process, path, text, sizeof(text), NULL) < 0)
-                return 0;
-        close = strrchr(text, ')');
-        t->out->children_gone += close && (startswith(close, ") Z") || startswith(close, ") X"));
+        if (process_read(t->from->process, path, text, sizeof(text), NULL) >= 0 &&
+            proc_pid_stat_parse(text, &s) == 0)
+                t->out->children_gone += s.state == 'Z' || s.state == 'X';
         return 0;
 }
 
