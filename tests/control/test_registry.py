@@ -13,8 +13,8 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "collector"))
+import otlp  # noqa: E402  the collector's, before etcd_site finds the agent's
 import etcd_site  # noqa: E402
-import otlp  # noqa: E402
 from collector_case import BUILD, Case  # noqa: E402
 from registry_hosts import Host, until  # noqa: E402
 
