@@ -249,12 +249,15 @@ class Policy(unittest.TestCase):
 
     def test_started_again(self):
         """Over the death of tpu-launchd, up to its budget; and not when it makes no progress."""
-        self.host.sh("rm -f /srv/open/count")
+        self.host.sh("rm -f /srv/open/count /srv/open/go")
         self.run_as("alice", "again", "restarts=2", "--", "sh", "-c",
                     "echo x >>/srv/open/count; n=$(wc -l </srv/open/count); echo \"completed step: $n, "
-                    "seconds: 0.1, loss: 1\"; exit 1")
-        self.until("again", "waiting")
-        self.host.sh("systemctl kill -s KILL tpu-launchd.service")
+                    "seconds: 0.1, loss: 1\"; until test $n != 2 -o -e /srv/open/go; do sleep 0.1; done; "
+                    "exit 1")
+        self.host.wait_for(lambda: self.host.sh("grep -c x /srv/open/count; true").strip() == "2",
+                           timeout=60)
+        # while it waits for its third start
+        self.host.sh("touch /srv/open/go; sleep 0.3; systemctl kill -s KILL tpu-launchd.service")
         self.host.wait_for(lambda: self.host.sh("systemctl show -P SubState tpu-launchd.service").strip()
                            == "running", timeout=60)
         run = self.ended("again")
