@@ -113,7 +113,8 @@ static bool has_step(const struct wait_chain *c, const struct captured_thread *t
 }
 
 /* What a thread leads to that stands elsewhere than its like, where that says more than best does. most: for
- * a thread that stands as its own like do, so that only what is plain counts. */
+ * a thread that stands as its own like do, so that only what is plain counts. Of one that came to its wait
+ * between the captures, and of one that moved itself, only what runs on or is tried again counts. */
 static void try_odd_thread(struct follower *f, const struct captured_process *p,
                            const struct captured_thread *t, bool most, const struct wait_chain *c,
                            struct wait_chain *best) {
@@ -122,7 +123,7 @@ static void try_odd_thread(struct follower *f, const struct captured_process *p,
         enum alike alike;
 
         if (has_step(c, t) || t->stack == STACK_NONE || t->changed ||
-            (thread_moved(h, p, t) && (most || !thread_stays(f->e, f->host, p, t))))
+            ((c->moved || thread_moved(h, p, t)) && (most || !thread_stays(f->e, f->host, p, t))))
                 return;
         alike = evidence_alike(f->e, f->host, p, t);
         if (alike == ALIKE_MOST || alike == ALIKE_NEAR || (most && alike != ALIKE_ODD))
@@ -448,7 +449,7 @@ static void follow_thread(struct follower *f, const struct captured_process *p,
                 end_unknown(c, kind);
         else
                 (void) end_here(c, kind);
-        if (c->end == END_UNKNOWN && c->n == depth && !c->moved)
+        if (c->end == END_UNKNOWN && c->n == depth)
                 follow_odd_threads(f, p, t, c);
 }
 

@@ -298,6 +298,30 @@ static void test_threads_that_serve(void) {
         expect("threads that serve", OUTCOME_NAMED, 1, WAIT_TIMER, "worker 1");
 }
 
+/* The loader had some batches ahead: the main thread came to its wait after the first capture, the thread
+ * that computes has run since before. */
+static void test_it_came_to_its_wait(void) {
+        struct world_thread *t;
+
+        ring(4);
+        for (uint32_t i = 0; i < 4; i++)
+                (void) world_wait(world_thread(&w, i, world_pid(i), 302, "feeder", "feed.py:9 offer"),
+                                  WAIT_LOCK);
+        t = stand(2, "loop.py:10 go | feed.py:5 take", 'S');
+        t->before = OWN_EXCHANGE;
+        (void) world_wait(t, WAIT_LOCK);
+        t = &w.hosts[2].threads[1];
+        t->n_waits = 0;
+        t->state = 'R';
+        t->before = "feed.py:12 fill | data.py:30 windows";
+        t->stack = "feed.py:12 fill | data.py:33 windows";
+        expect("a loader that loops", OUTCOME_NAMED, 2, KIND_CPU, "\"feeder\" runs in `data.py:33 windows`");
+        t->before = "feed.py:9 offer";
+        t->state = 'S';
+        (void) world_wait(t, WAIT_PIPE);
+        expect("both have moved", OUTCOME_NAMED, 2, WAIT_LOCK, "worker 2");
+}
+
 /* A rank that is throttled by its control group, in the middle of a step. */
 static void test_throttled(void) {
         ring(4);
@@ -348,5 +372,5 @@ TEST_MAIN(test_all_stacks_equal, test_a_circle, test_two_receive_from_each_other
           test_a_path_of_one_direction, test_a_cut_within_a_star, test_all_wait_for_storage,
           test_some_wait_for_a_mount, test_compile, test_checkpoint, test_silent, test_left,
           test_launcher_and_loader, test_the_interpreters_lock, test_behind_nat, test_heartbeats,
-          test_threads_that_serve, test_ranks_that_look_again, test_throttled, test_starved,
-          test_a_server_on_the_host)
+          test_threads_that_serve, test_it_came_to_its_wait, test_ranks_that_look_again,
+          test_throttled, test_starved, test_a_server_on_the_host)
