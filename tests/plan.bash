@@ -9,7 +9,7 @@ plan="
 60|60|build: gcc, warnings are errors
 50|50|packages build
 110|110|the true path on booted hosts
-190|950|the lab itself
+400|2400|the lab itself
 270|400|build: clang, sanitizers, fuzzers
 -|300|build: clang, warnings are errors
 -|1500|fuzz: each parser for a minute
@@ -17,8 +17,8 @@ plan="
 10|10|what the packages hold
 50|100|unit tests: gcc
 60|60|units and corpora: sanitized
-300|900|programs driven from outside
-20|120|network namespaces
+600|1500|programs driven from outside
+120|300|network namespaces
 -|2400|programs: sanitized
 -|70|memory: valgrind
 -|90|packages build on Debian 11
