@@ -280,11 +280,15 @@ class Uplink(Case):
         h = self.hostd(endpoint=f"http://127.0.0.1:{r.port}").start()
         wait_until(lambda: len(r.points()) > 0, 10, "metrics")
         r.stop()
+
+        def drifts():  # on a slow machine other checks may count meanwhile
+            return "tcp_rmem" in json.dumps(h.get("/v1/status")["reasons"])
+
         for _ in range(3):
             h.rmem(WRONG)
-            wait_until(lambda: h.get("/v1/status")["state"] != "ready", 10, "the drift")
+            wait_until(drifts, 60, "the drift")
             h.rmem("4096\t41943040\t314572800")
-            wait_until(lambda: h.get("/v1/status")["state"] == "ready", 10, "healing")
+            wait_until(lambda: not drifts(), 60, "healing")
         r.start()
         wait_until(lambda: sum(e[1] == "tpu.check.changed" for e in r.events()) >= 6, 90,
                    "the events of the outage")
@@ -334,7 +338,7 @@ class Uplink(Case):
         h = self.hostd(endpoint=f"http://127.0.0.1:{r.port}").start()
         bad = wait_until(lambda: (s := h.get("/v1/status"))["state"] == "unfit" and s, 10,
                          "the parked endpoint to count")
-        self.assertEqual([x["check"] for x in bad["reasons"]], ["uplink.delivery"])
+        self.assertEqual(bad["reasons"][0]["check"], "uplink.delivery")  # the gravest
         self.assertIn("401", bad["reasons"][0]["reason"])
         self.assertTrue(bad["uplink"]["parked"])
 
