@@ -112,7 +112,8 @@ class Orders(Ctl):
         return ctl.wait(30), text.decode().replace("\r\n", "\n")
 
     def test_at_a_terminal(self):
-        question = "observe of the whole fleet: no host changes anything, and no run starts. Go on? [y/N] "
+        question = ("observe of the whole fleet: no host changes anything, and no run over slices starts. "
+                    "Go on? [y/N] ")
         done = "observe of the whole fleet: enough\nend it: tpuctl fleet repair\n"
         for answer, code, rest in (("y", 0, done), ("yes", 0, done),
                                    ("", 1, "tpuctl fleet observe: nothing is ordered\n"),
