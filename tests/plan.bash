@@ -9,18 +9,17 @@ plan="
 60|60|build: gcc, warnings are errors
 50|50|packages build
 110|110|the true path on booted hosts
-400|2400|the lab itself
-270|400|build: clang, sanitizers, fuzzers
--|300|build: clang, warnings are errors
--|1500|fuzz: each parser for a minute
--|280|builds and runs on Debian 11
+400|1800|the lab itself
+270|270|build: clang, sanitizers, fuzzers
 10|10|what the packages hold
 50|100|unit tests: gcc
 60|60|units and corpora: sanitized
-600|1500|programs driven from outside
+600|1000|programs driven from outside
 120|300|network namespaces
--|2400|programs: sanitized
+-|900|programs: sanitized
+-|300|fuzz: each parser for ten seconds
 -|70|memory: valgrind
+-|280|builds and runs on Debian 11
 -|90|packages build on Debian 11
 -|90|what the release holds
 -|10|lintian
@@ -29,7 +28,7 @@ plan="
 -|150|two hosts of one image
 -|200|BPF on other kernels
 -|120|a run on a kernel of its own
--|900|power cuts
+-|300|power cuts
 "
 full=no resume=no action=run only=()
 

@@ -154,7 +154,7 @@ class Daemons(unittest.TestCase):
             with self.subTest(name):
                 self.drop_in(name, "[Service]\nExecStart=\nExecStart=/bin/false\n")
                 self.host.sh(f"systemctl restart {name}", check=False)
-                line = self.named(name, "again and again")
+                line = self.named(name, "again and again", timeout=60)
                 self.host.sh(f"rm -r /run/systemd/system/{name}.service.d; systemctl daemon-reload")
                 self.remedied(line)
 

@@ -9,7 +9,7 @@ package's. What was fed and answered
 is in the log of a program outside (tests/fault/generator.py); it is compared with the collector's database
 file.
 
-With FULL=1 the collector is away for five minutes. Needs root, the packages in build/debs and BUILD_DIR's
+With FULL=1 the collector is away for two minutes. Needs root, the packages in build/debs and BUILD_DIR's
 tests/fault.
 """
 
@@ -33,7 +33,7 @@ import scenario                  # noqa: E402
 BUILD = Path(os.environ.get("BUILD_DIR", scenario.TOP / "build/dev"))
 FULL = bool(os.environ.get("FULL"))
 # Seconds. All is delivered within ten minutes of its time: what is older than that is thinned out.
-AWAY, BEFORE, AFTER = (300, 60, 60) if FULL else (10, 3, 8)
+AWAY, BEFORE, AFTER = (120, 20, 20) if FULL else (10, 3, 8)
 SOCKET, LOG = "/var/lib/tpu-hostd/feed.sock", "/srv/fed.log"
 FEED = ["--rate", "45", "--largest", "20000"]  # fits the spool for as long as the collector is away
 DROP_IN = f"""[Service]

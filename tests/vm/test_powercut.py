@@ -2,7 +2,7 @@
 """The power is cut at random instants: whatever was answered before is there afterwards, once, and nothing
 else is.
 
-README.md says how. CUTS=50 says how often, TEST_SEED=N repeats a run. Exit code 77: cannot run here.
+README.md says how. CUTS=20 says how often, TEST_SEED=N repeats a run. Exit code 77: cannot run here.
 """
 
 import os
@@ -20,7 +20,7 @@ sys.path.insert(0, str(HERE.parent))
 from vm.machine import QEMU  # noqa: E402  (the path comes first)
 from vm.rig import Rig  # noqa: E402
 
-CUTS = int(os.environ.get("CUTS", 50))
+CUTS = int(os.environ.get("CUTS", 20))
 SEED = int(os.environ.get("TEST_SEED", time.time()))
 MUTANT_CUTS = 4
 
