@@ -122,3 +122,112 @@ int otlp_attributes_make(struct arena *arena, const struct otlp_attribute *a, si
         *ret = list;
         return 0;
 }
+
+/* --- JSON ---------------------------------------------------------------------------------------------- */
+
+size_t otlp_json_bytes(json_t *v) {
+        size_t sum = v ? ATTRIBUTE_BYTES : 0, i;
+        const char *key;
+        json_t *item;
+
+        if (json_is_string(v))
+                return sum + json_string_length(v);
+        json_object_foreach (v, key, item)
+                sum += ATTRIBUTE_BYTES + strlen(key) + otlp_json_bytes(item);
+        json_array_foreach (v, i, item)
+                sum += otlp_json_bytes(item);
+        return sum;
+}
+
+static int otlp_json_list(struct arena *arena, json_t *v, Otlp__AnyValue *ret) {
+        Otlp__ArrayValue *a = arena_alloc(arena, sizeof(*a));
+        size_t n = json_array_size(v), i;
+        Otlp__AnyValue *values = arena_alloc(arena, MAX(n, (size_t) 1) * sizeof(*values));
+        json_t *item;
+        int r;
+
+        if (!a || !values)
+                return -ENOMEM;
+        otlp__array_value__init(a);
+        a->values = arena_alloc(arena, MAX(n, (size_t) 1) * sizeof(Otlp__AnyValue *));
+        if (!a->values)
+                return -ENOMEM;
+        json_array_foreach (v, i, item) {
+                r = otlp_json_value(arena, item, &values[i]);
+                if (r < 0)
+                        return r;
+                a->values[a->n_values++] = &values[i];
+        }
+        ret->value_case = OTLP__ANY_VALUE__VALUE_ARRAY_VALUE;
+        ret->array_value = a;
+        return 0;
+}
+
+static int otlp_json_members(struct arena *arena, json_t *v, Otlp__AnyValue *ret) {
+        Otlp__KeyValueList *list = arena_alloc(arena, sizeof(*list));
+
+        if (!list)
+                return -ENOMEM;
+        otlp__key_value_list__init(list);
+        ret->value_case = OTLP__ANY_VALUE__VALUE_KVLIST_VALUE;
+        ret->kvlist_value = list;
+        return otlp_json_attributes(arena, v, &list->values, &list->n_values);
+}
+
+int otlp_json_value(struct arena *arena, json_t *v, Otlp__AnyValue *ret) {
+        otlp__any_value__init(ret);
+        if (json_is_object(v))
+                return otlp_json_members(arena, v, ret);
+        if (json_is_array(v))
+                return otlp_json_list(arena, v, ret);
+        if (json_is_string(v)) {
+                ret->value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
+                ret->string_value = arena_text(arena, json_string_value(v));
+                return ret->string_value ? 0 : -ENOMEM;
+        }
+        if (json_is_integer(v)) {
+                ret->value_case = OTLP__ANY_VALUE__VALUE_INT_VALUE;
+                ret->int_value = json_integer_value(v);
+        } else if (json_is_real(v)) {
+                ret->value_case = OTLP__ANY_VALUE__VALUE_DOUBLE_VALUE;
+                ret->double_value = json_real_value(v);
+        } else if (json_is_boolean(v)) {
+                ret->value_case = OTLP__ANY_VALUE__VALUE_BOOL_VALUE;
+                ret->bool_value = json_is_true(v);
+        }
+        return 0;
+}
+
+int otlp_json_attributes(struct arena *arena, json_t *object, Otlp__KeyValue ***ret, size_t *ret_n) {
+        struct json_pair {
+                Otlp__KeyValue kv;
+                Otlp__AnyValue value;
+        } *pairs;
+        size_t size = json_object_size(object), n = 0;
+        Otlp__KeyValue **list;
+        const char *key;
+        json_t *item;
+        int r;
+
+        *ret = NULL;
+        *ret_n = 0;
+        if (size == 0)
+                return 0;
+        list = arena_alloc(arena, size * sizeof(*list));
+        pairs = arena_alloc(arena, size * sizeof(*pairs));
+        if (!list || !pairs)
+                return -ENOMEM;
+        json_object_foreach (object, key, item) {
+                otlp__key_value__init(&pairs[n].kv);
+                pairs[n].kv.key = arena_text(arena, key);
+                r = pairs[n].kv.key ? otlp_json_value(arena, item, &pairs[n].value) : -ENOMEM;
+                if (r < 0)
+                        return r;
+                pairs[n].kv.value = &pairs[n].value;
+                list[n] = &pairs[n].kv;
+                n++;
+        }
+        *ret = list;
+        *ret_n = n;
+        return 0;
+}
