@@ -237,6 +237,9 @@ struct store_line_row {
 };
 int store_list_lines(struct store *s, const struct store_line_filter *f,
                      int (*visit)(const struct store_line_row *l, void *userdata), void *userdata);
+/* Those of all runs with an id above since, the oldest first. */
+int store_list_all_lines(struct store *s, int64_t since, int64_t limit,
+                         int (*visit)(const struct store_line_row *l, void *userdata), void *userdata);
 /* The runs with lines that are, or lately were, kept. */
 int store_list_runs(struct store *s, int (*visit)(const char *run, void *userdata), void *userdata);
 /* The bytes of all lines that are kept. */

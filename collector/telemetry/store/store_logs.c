@@ -100,24 +100,17 @@ int store_add_line(struct store *s, int64_t host, const struct store_line *l, us
         return r < 0 ? r : 1;
 }
 
-int store_list_lines(struct store *s, const struct store_line_filter *f,
-                     int (*visit)(const struct store_line_row *l, void *userdata), void *userdata) {
-        _cleanup_query_ sqlite3_stmt *q = NULL;
+static int visit_lines(sqlite3_stmt *q, int (*visit)(const struct store_line_row *l, void *userdata),
+                       void *userdata) {
         int r;
 
-        r = store_query(s, f->since < 0 ? ST_LINES_DOWN : ST_LINES_UP,
-                        BIND(TEXT(f->run), INT(f->since), TEXT(f->host), TEXT(f->slice), KNOWN(f->worker),
-                             INT(f->limit)),
-                        &q);
-        if (r < 0)
-                return r;
         while ((r = store_row(q)) > 0) {
                 struct store_line_row l = {
                         .id = sqlite3_column_int64(q, 0),
                         .host = column_text(q, 1),
                         .missing = sqlite3_column_int64(q, 7),
                         .line = {
-                                .run = f->run,
+                                .run = column_text(q, 11),
                                 .slice = column_text(q, 2),
                                 .worker_id = column_int(q, 3),
                                 .generation = column_int(q, 4),
@@ -134,6 +127,26 @@ int store_list_lines(struct store *s, const struct store_line_filter *f,
                         return r;
         }
         return r;
+}
+
+int store_list_lines(struct store *s, const struct store_line_filter *f,
+                     int (*visit)(const struct store_line_row *l, void *userdata), void *userdata) {
+        _cleanup_query_ sqlite3_stmt *q = NULL;
+        int r;
+
+        r = store_query(s, f->since < 0 ? ST_LINES_DOWN : ST_LINES_UP,
+                        BIND(TEXT(f->run), INT(f->since), TEXT(f->host), TEXT(f->slice), KNOWN(f->worker),
+                             INT(f->limit)),
+                        &q);
+        return r < 0 ? r : visit_lines(q, visit, userdata);
+}
+
+int store_list_all_lines(struct store *s, int64_t since, int64_t limit,
+                         int (*visit)(const struct store_line_row *l, void *userdata), void *userdata) {
+        _cleanup_query_ sqlite3_stmt *q = NULL;
+        int r = store_query(s, ST_LINES_ALL, BIND(INT(since), INT(limit)), &q);
+
+        return r < 0 ? r : visit_lines(q, visit, userdata);
 }
 
 int store_list_runs(struct store *s, int (*visit)(const char *run, void *userdata), void *userdata) {
