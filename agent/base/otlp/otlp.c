@@ -39,6 +39,7 @@ struct otlp {
         struct arena resource_arena, points_arena, scratch_arena;
         Otlp__Resource resource;
         Otlp__InstrumentationScope scope;
+        bool scoped; /* it is ours: it is said */
         size_t resource_bytes;
 
         struct metric *metrics[OTLP_METRICS_MAX];
@@ -63,12 +64,13 @@ int otlp_new(const struct otlp_attribute *resource, size_t n, const char *scope_
         if (r < 0)
                 return r;
         otlp__instrumentation_scope__init(&o->scope);
+        o->scoped = scope_version;
         o->scope.name = arena_text(&o->resource_arena, SCOPE_NAME);
-        o->scope.version = arena_text(&o->resource_arena, scope_version);
+        o->scope.version = arena_text(&o->resource_arena, scope_version ?: "");
         if (!o->scope.name || !o->scope.version)
                 return -ENOMEM;
         o->resource_bytes = METRIC_BYTES + otlp_attributes_bytes(resource, n) + strlen(SCOPE_NAME) +
-                            strlen(scope_version);
+                            strlen(o->scope.version);
         o->bytes = o->resource_bytes;
         *ret = TAKE_PTR(o);
         return 0;
@@ -275,7 +277,7 @@ static int encode_points(struct otlp *o, size_t *ret_len) {
                         return r;
                 list[i] = &o->metrics[i]->m;
         }
-        of_scope.scope = &o->scope;
+        of_scope.scope = o->scoped ? &o->scope : NULL;
         of_scope.n_metrics = o->n_metrics;
         of_scope.metrics = list;
         of_resource.resource = &o->resource;
@@ -365,7 +367,7 @@ static int encode_records(struct otlp *o, Otlp__LogRecord **records, size_t n, s
         Otlp__ScopeLogs of_scope = OTLP__SCOPE_LOGS__INIT, *scopes = &of_scope;
         int r;
 
-        of_scope.scope = &o->scope;
+        of_scope.scope = o->scoped ? &o->scope : NULL;
         of_scope.n_log_records = n;
         of_scope.log_records = records;
         of_resource.resource = &o->resource;

@@ -61,7 +61,8 @@ struct otlp_event {
 };
 
 struct otlp;
-/* resource attributes are copied; scope_version is the program's version (static). */
+/* resource attributes are copied; scope_version: of tpu-hostd, "" when it is not known; NULL: what comes is
+ * not from it. */
 int otlp_new(const struct otlp_attribute *resource, size_t n, const char *scope_version, struct otlp **ret);
 struct otlp *otlp_free(struct otlp *o);
 DEFINE_CLEANUP(struct otlp *, otlp_free)
