@@ -114,6 +114,10 @@ static int store_item(struct group *g, struct group_item *i) {
         char why[INGEST_WHY_MAX] = "";
         int r, undone;
 
+        if (store_is_full(g->store)) {
+                refuse_item(i, 503, "the database is full: more came than RetainBytes= holds");
+                return 0;
+        }
         if (i->is_capture)
                 return store_capture_item(g, i);
         r = decode_body(i, &own, why);

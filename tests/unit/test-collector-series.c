@@ -296,6 +296,68 @@ static void bytes_are_held(void) {
         s = store_free(s);
 }
 
+/* One whose old rows are more than can be removed at once: the other's are looked at nevertheless. */
+static void one_host_holds_nobody_up(void) {
+        struct store *s = fresh();
+
+        push(s, "flood", "m", NOW, 1);
+        push(s, "other", "m", NOW - 40 * DAY, 1);
+        push(s, "other", "m", NOW, 1);
+        (void) ask("WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 60000) "
+                   "INSERT INTO samples SELECT (1 << 41) + i, x'' FROM n");
+        ASSERT_EQ(ask("SELECT count(*) FROM samples WHERE id >> 41 = 1"), 60001);
+        tend_all(s, 30, UINT64_MAX, NOW, 1);
+        ASSERT_TRUE(ask("SELECT count(*) FROM samples WHERE id >> 41 = 1") > 1);
+        ASSERT_TRUE(store_is_behind(s));
+        tend_all(s, 30, UINT64_MAX, NOW, 8);
+        ASSERT_EQ(ask("SELECT count(*) FROM samples WHERE id >> 41 = 2"), 1);
+        ASSERT_TRUE(ask("SELECT count(*) FROM samples WHERE id >> 41 = 1") > 1);
+        tend_all(s, 30, UINT64_MAX, NOW, 8);
+        ASSERT_EQ(ask("SELECT count(*) FROM samples"), 2);
+        ASSERT_FALSE(store_is_behind(s));
+        s = store_free(s);
+}
+
+static void add_events(struct store *s, unsigned n) {
+        char body[1024] = "\"";
+        const struct store_event e = {
+                .service = "", .name = "e", .body = body, .attributes = "{}", .time = NOW, .received = NOW
+        };
+
+        memset(body + 1, 'x', sizeof(body) - 3);
+        body[sizeof(body) - 2] = '"';
+        ASSERT_OK(store_begin(s));
+        for (unsigned i = 0; i < n; i++)
+                ASSERT_OK(store_add_event(s, host(s, "h"), NULL, &e));
+        ASSERT_OK(store_commit(s));
+}
+
+/* More than can be removed: nothing is taken for a while, and events go, too. A limit that was lowered is no
+ * flood: points go first. */
+static void a_flood_is_not_kept(void) {
+        const uint64_t limit = 1024 * 1024;
+        struct store *s = fresh();
+
+        tend_all(s, 30, limit, NOW, 1);
+        ASSERT_FALSE(store_is_full(s));
+        add_events(s, 4000);
+        tend_all(s, 30, limit, NOW, 1);
+        ASSERT_TRUE(store_is_full(s) && store_is_behind(s));
+        ASSERT_TRUE(ask("SELECT count(*) FROM events") < 4000);
+        tend_all(s, 30, limit, NOW, 10);
+        ASSERT_FALSE(store_is_full(s));
+        ASSERT_TRUE(ask("SELECT count(*) FROM events") > 300);
+        s = store_free(s);
+        s = fresh();
+        add_events(s, 4000);
+        s = store_free(s);
+        s = opened();
+        tend_all(s, 30, limit, NOW, 2);
+        ASSERT_FALSE(store_is_full(s));
+        ASSERT_EQ(ask("SELECT count(*) FROM events"), 4000);
+        s = store_free(s);
+}
+
 static int on_kept(const char *key, const char *value, void *userdata) {
         (void) snprintf(userdata, 100, "%s=%s", key, value);
         return 0;
@@ -368,4 +430,5 @@ static void make_directory(void) {
 
 TEST_MAIN(make_directory, samples_come_back, points_stay_as_they_came,
           latest_survives_all_of_it, undone_series_are_forgotten, a_clock_that_stands_still, bytes_are_held,
+          one_host_holds_nobody_up, a_flood_is_not_kept,
           an_older_schema_is_put_aside, registry_goes_on, damage_is_put_aside)

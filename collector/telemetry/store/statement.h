@@ -34,6 +34,10 @@ struct store {
                 int64_t oldest_ms; /* the first row of all hosts in this round */
                 usec_t kept;       /* up to when it was tended, in the database */
                 double squeeze;    /* what RetainBytes leaves of the age, 0 … 1 */
+                unsigned turns;    /* that the host at hand had in a row */
+                uint64_t ceiling;  /* bytes; 0: not known */
+                bool flooded, full; /* half as much again as the ceiling; twice as much */
+                bool behind;       /* the last piece left much to do */
         } tending;
         uint64_t damaged_rows, spread;
         bool hands_over;   /* rows of points are noted in table handover */

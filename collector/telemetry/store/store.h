@@ -257,6 +257,13 @@ struct store_retention {
  * called again and again; ret_hosts says how many there are, so that a round has its time.
  */
 int store_tend(struct store *s, const struct store_retention *retention, usec_t now, unsigned *ret_hosts);
+/* The last piece left work that is not to wait for its turn. */
+bool store_is_behind(const struct store *s);
+/*
+ * More came than could be removed: it is twice as large as retention.bytes, or as it was when it was opened.
+ * Nothing more is to be written than what makes it smaller.
+ */
+bool store_is_full(const struct store *s);
 /* Up to which time it was tended, as the database has it; 0: not known. */
 int store_tended(struct store *s, usec_t *ret);
 
