@@ -318,6 +318,60 @@ static void one_host_holds_nobody_up(void) {
         s = store_free(s);
 }
 
+/* A backlog of many times in one push, behind what is known already. */
+static void a_backlog_in_one_push(void) {
+        struct store_metric m = { .service = "s", .attributes = "{}", .unit = "1", .is_int = true };
+        char line[200];
+        struct store *s = fresh();
+
+        push(s, "h", "a", NOW, 1);
+        tend_all(s, 30, UINT64_MAX, NOW, 2); /* folded */
+        for (unsigned undone = 0; undone <= 1; undone++) {
+                ASSERT_OK(store_begin(s));
+                ASSERT_OK(store_mark(s));
+                for (unsigned i = 0; i < 6; i++) {
+                        m.name = i % 2 ? "a" : undone ? "c" : "b";
+                        m.i = 10 + i;
+                        m.time = NOW - (6 - i) * 600 * USEC_PER_SEC;
+                        ASSERT_OK(store_add_point(s, host(s, "h"), &m));
+                }
+                if (undone)
+                        ASSERT_OK(store_undo(s));
+                else
+                        ASSERT_OK(store_keep(s));
+                ASSERT_OK(store_commit(s));
+        }
+        ASSERT_STREQ(latest_of(s, "h", line), "a=1@0 b=14@-1200 ");
+        ASSERT_EQ(past_of(s, "h", "a").points, 4);
+        ASSERT_EQ(past_of(s, "h", "b").points, 3);
+        s = store_free(s);
+}
+
+/* A push whose times jump to and fro: each jump is a row, and a hundred thousand would fit into one. */
+static void rows_of_a_push_are_bounded(void) {
+        struct store_metric m = { .service = "s", .name = "m", .attributes = "{}", .unit = "", .d = 1 };
+        struct store *s = fresh();
+        int64_t h;
+
+        ASSERT_OK(store_begin(s));
+        h = host(s, "h");
+        ASSERT_OK(store_mark(s));
+        for (unsigned i = 0; i < STORE_ROWS_OF_PUSH; i++) {
+                m.time = NOW - (usec_t) (i % 2) * 600 * USEC_PER_SEC;
+                ASSERT_OK(store_add_point(s, h, &m));
+        }
+        ASSERT_OK(store_add_point(s, h, &m)); /* of the same time */
+        m.time = NOW - 3600 * USEC_PER_SEC;
+        ASSERT_EQ(store_add_point(s, h, &m), -EDQUOT);
+        ASSERT_OK(store_keep(s));
+        ASSERT_OK(store_mark(s)); /* another's push */
+        ASSERT_OK(store_add_point(s, h, &m));
+        ASSERT_OK(store_keep(s));
+        ASSERT_OK(store_commit(s));
+        ASSERT_EQ(ask("SELECT count(*) FROM samples"), STORE_ROWS_OF_PUSH + 1);
+        s = store_free(s);
+}
+
 static void add_events(struct store *s, unsigned n) {
         char body[1024] = "\"";
         const struct store_event e = {
@@ -430,5 +484,5 @@ static void make_directory(void) {
 
 TEST_MAIN(make_directory, samples_come_back, points_stay_as_they_came,
           latest_survives_all_of_it, undone_series_are_forgotten, a_clock_that_stands_still, bytes_are_held,
-          one_host_holds_nobody_up, a_flood_is_not_kept,
+          a_backlog_in_one_push, one_host_holds_nobody_up, rows_of_a_push_are_bounded, a_flood_is_not_kept,
           an_older_schema_is_put_aside, registry_goes_on, damage_is_put_aside)

@@ -19,6 +19,12 @@ enum statement {
 /* Which index an events query walks: a filter that names a host must not read everybody's events. */
 enum event_index { BY_NOTHING, BY_HOST, BY_NAME, BY_SLICE };
 
+/* Samples of a host collected out of many rows: points.h. */
+struct points {
+        struct stored_sample *items;
+        size_t n, size;
+};
+
 struct store {
         sqlite3 *db;
         sqlite3_stmt *statements[_ST_MAX];
@@ -28,6 +34,9 @@ struct store {
         uint32_t marked;  /* series_mark() of the part */
         int64_t row_host; /* whose points are in row, not written yet; 0: nobody's */
         struct samples_out row;
+        unsigned rows; /* that were begun in this part of the transaction */
+        struct points late; /* of rows that are written, and that table latest lacks; of this host: */
+        int64_t late_host;
         struct tending {
                 int64_t host;      /* the one at hand; its work goes on in the next turn */
                 int64_t free_host; /* a number below the highest that no host has; 0: none is known */

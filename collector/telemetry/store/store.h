@@ -21,6 +21,7 @@
 #define STORE_SCHEMA      9          /* user_version of the database */
 #define STORE_APPLICATION 0x54505543 /* application_id: "TPUC" */
 #define STORE_SERIES_MAX  10000      /* series one host may have */
+#define STORE_ROWS_OF_PUSH 1024      /* times further apart than a minute, one after the other */
 #define STORE_HOSTS_MAX   100000     /* hosts of one database; one of which nothing is kept is forgotten */
 #define STORE_RANGES_MAX  1024       /* runs of sequence numbers kept of one spool, class and sender */
 #define STORE_RANGES_OF_HOST 8192    /* the same of all spools of a host */
@@ -114,8 +115,9 @@ struct store_metric {
 /* Whether a point with this key may come without attributes. */
 bool store_knows_series(struct store *s, const void *key, size_t len);
 /*
- * -EDQUOT: the host has STORE_SERIES_MAX series, and this is another. Points of one host in a row share a
- * row of the database: store_end_points() (or a point of another host) writes it.
+ * -EDQUOT: the host has STORE_SERIES_MAX series, and this is another; or STORE_ROWS_OF_PUSH. Points of one
+ * host in a row share a row of the database: store_end_points() (or a point of another host) writes it.
+ * -EUSERS: so many rows of this host lie at this time that there is no place for one more.
  */
 int store_add_point(struct store *s, int64_t host, const struct store_metric *m);
 int store_end_points(struct store *s);
