@@ -1,32 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "points.h"
-#include "store-support.h"
-#include "test.h"
-
-#define DAY ((usec_t) 86400 * USEC_PER_SEC)
-#define NOW (UINT64_C(1800000000) * USEC_PER_SEC) /* a full ten minutes */
-
-static char dir[] = "/tmp/test-series-XXXXXX";
-
-static struct store *opened(void) {
-        struct store *s = NULL;
-        char aside[300], why[256];
-
-        ASSERT_OK(store_open(path, &s, aside, why));
-        return s;
-}
-
-static struct store *fresh(void) {
-        static const char *const ends[] = { "", "-wal", "-shm" };
-        char file[80];
-
-        (void) snprintf(path, sizeof(path), "%s/c.db", dir);
-        for (size_t i = 0; i < 3; i++) {
-                (void) snprintf(file, sizeof(file), "%s%s", path, ends[i]);
-                (void) unlink(file);
-        }
-        return opened();
-}
+#include "store-points.h"
 
 /* --- The encoding ---------------------------------------------------------------------------- */
 
@@ -81,86 +54,6 @@ static void samples_come_back(void) {
 }
 
 /* --- Through the store ----------------------------------------------------------------------- */
-
-static int64_t host(struct store *s, const char *name) {
-        int64_t id = 0;
-
-        ASSERT_OK(store_find_host(s, name, NOW, &id));
-        return id;
-}
-
-static void push(struct store *s, const char *name, const char *metric, usec_t time, int64_t value) {
-        const struct store_metric m = { .service = "s",
-                                        .name = metric,
-                                        .attributes = "{}",
-                                        .unit = "1",
-                                        .is_int = true,
-                                        .i = value,
-                                        .d = (double) value,
-                                        .time = time,
-                                        .key = metric,
-                                        .key_len = strlen(metric) };
-
-        ASSERT_OK(store_begin(s));
-        ASSERT_OK(store_add_point(s, host(s, name), &m));
-        ASSERT_OK(store_commit(s));
-}
-
-struct past {
-        size_t series, points;
-        usec_t first, last;
-};
-
-static int on_past(const struct store_past *p, void *userdata) {
-        struct past *w = userdata;
-
-        if (!p->is_point) {
-                w->series++;
-                return 0;
-        }
-        if (w->points++ == 0)
-                w->first = p->time;
-        ASSERT_TRUE(p->time >= w->last);
-        w->last = p->time;
-        return 0;
-}
-
-static struct past past_of(struct store *s, const char *name, const char *metric) {
-        struct past w = { 0 };
-        bool cut = false;
-        int r = store_list_past(
-                s,
-                &(struct store_series_filter) {
-                        .host = name, .name = metric, .since = 0, .until = NOW + DAY, .limit = 1000000 },
-                on_past, &w, &cut);
-
-        ASSERT_TRUE(r == 0 || r == -ENOENT); /* of a host that was forgotten there are none */
-        ASSERT_FALSE(cut);
-        return w;
-}
-
-static void tend_all(struct store *s, uint32_t days, uint64_t bytes, usec_t now, unsigned turns) {
-        unsigned hosts;
-
-        for (unsigned i = 0; i < turns; i++)
-                ASSERT_OK(store_tend(s, &(struct store_retention) { .days = days, .bytes = bytes }, now,
-                                     &hosts));
-}
-
-static int on_latest(const struct store_value *v, void *userdata) {
-        char *line = userdata;
-
-        (void) snprintf(line + strlen(line), 200 - strlen(line), "%s=%lld@%lld ", v->metric.name,
-                        (long long) v->metric.i,
-                        (long long) (v->metric.time / USEC_PER_SEC) - (long long) (NOW / USEC_PER_SEC));
-        return 0;
-}
-
-static const char *latest_of(struct store *s, const char *name, char line[static 200]) {
-        line[0] = '\0';
-        ASSERT_OK(store_list_metrics(s, host(s, name), on_latest, line));
-        return line;
-}
 
 /* Points stay as they came for as long as they are kept, and go one by one. */
 static void points_stay_as_they_came(void) {
@@ -296,122 +189,6 @@ static void bytes_are_held(void) {
         s = store_free(s);
 }
 
-/* One whose old rows are more than can be removed at once: the other's are looked at nevertheless. */
-static void one_host_holds_nobody_up(void) {
-        struct store *s = fresh();
-
-        push(s, "flood", "m", NOW, 1);
-        push(s, "other", "m", NOW - 40 * DAY, 1);
-        push(s, "other", "m", NOW, 1);
-        (void) ask("WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 60000) "
-                   "INSERT INTO samples SELECT (1 << 41) + i, x'' FROM n");
-        ASSERT_EQ(ask("SELECT count(*) FROM samples WHERE id >> 41 = 1"), 60001);
-        tend_all(s, 30, UINT64_MAX, NOW, 1);
-        ASSERT_TRUE(ask("SELECT count(*) FROM samples WHERE id >> 41 = 1") > 1);
-        ASSERT_TRUE(store_is_behind(s));
-        tend_all(s, 30, UINT64_MAX, NOW, 8);
-        ASSERT_EQ(ask("SELECT count(*) FROM samples WHERE id >> 41 = 2"), 1);
-        ASSERT_TRUE(ask("SELECT count(*) FROM samples WHERE id >> 41 = 1") > 1);
-        tend_all(s, 30, UINT64_MAX, NOW, 8);
-        ASSERT_EQ(ask("SELECT count(*) FROM samples"), 2);
-        ASSERT_FALSE(store_is_behind(s));
-        s = store_free(s);
-}
-
-/* A backlog of many times in one push, behind what is known already. */
-static void a_backlog_in_one_push(void) {
-        struct store_metric m = { .service = "s", .attributes = "{}", .unit = "1", .is_int = true };
-        char line[200];
-        struct store *s = fresh();
-
-        push(s, "h", "a", NOW, 1);
-        tend_all(s, 30, UINT64_MAX, NOW, 2); /* folded */
-        for (unsigned undone = 0; undone <= 1; undone++) {
-                ASSERT_OK(store_begin(s));
-                ASSERT_OK(store_mark(s));
-                for (unsigned i = 0; i < 6; i++) {
-                        m.name = i % 2 ? "a" : undone ? "c" : "b";
-                        m.i = 10 + i;
-                        m.time = NOW - (6 - i) * 600 * USEC_PER_SEC;
-                        ASSERT_OK(store_add_point(s, host(s, "h"), &m));
-                }
-                if (undone)
-                        ASSERT_OK(store_undo(s));
-                else
-                        ASSERT_OK(store_keep(s));
-                ASSERT_OK(store_commit(s));
-        }
-        ASSERT_STREQ(latest_of(s, "h", line), "a=1@0 b=14@-1200 ");
-        ASSERT_EQ(past_of(s, "h", "a").points, 4);
-        ASSERT_EQ(past_of(s, "h", "b").points, 3);
-        s = store_free(s);
-}
-
-/* A push whose times jump to and fro: each jump is a row, and a hundred thousand would fit into one. */
-static void rows_of_a_push_are_bounded(void) {
-        struct store_metric m = { .service = "s", .name = "m", .attributes = "{}", .unit = "", .d = 1 };
-        struct store *s = fresh();
-        int64_t h;
-
-        ASSERT_OK(store_begin(s));
-        h = host(s, "h");
-        ASSERT_OK(store_mark(s));
-        for (unsigned i = 0; i < STORE_ROWS_OF_PUSH; i++) {
-                m.time = NOW - (usec_t) (i % 2) * 600 * USEC_PER_SEC;
-                ASSERT_OK(store_add_point(s, h, &m));
-        }
-        ASSERT_OK(store_add_point(s, h, &m)); /* of the same time */
-        m.time = NOW - 3600 * USEC_PER_SEC;
-        ASSERT_EQ(store_add_point(s, h, &m), -EDQUOT);
-        ASSERT_OK(store_keep(s));
-        ASSERT_OK(store_mark(s)); /* another's push */
-        ASSERT_OK(store_add_point(s, h, &m));
-        ASSERT_OK(store_keep(s));
-        ASSERT_OK(store_commit(s));
-        ASSERT_EQ(ask("SELECT count(*) FROM samples"), STORE_ROWS_OF_PUSH + 1);
-        s = store_free(s);
-}
-
-static void add_events(struct store *s, unsigned n) {
-        char body[1024] = "\"";
-        const struct store_event e = {
-                .service = "", .name = "e", .body = body, .attributes = "{}", .time = NOW, .received = NOW
-        };
-
-        memset(body + 1, 'x', sizeof(body) - 3);
-        body[sizeof(body) - 2] = '"';
-        ASSERT_OK(store_begin(s));
-        for (unsigned i = 0; i < n; i++)
-                ASSERT_OK(store_add_event(s, host(s, "h"), NULL, &e));
-        ASSERT_OK(store_commit(s));
-}
-
-/* More than can be removed: nothing is taken for a while, and events go, too. A limit that was lowered is no
- * flood: points go first. */
-static void a_flood_is_not_kept(void) {
-        const uint64_t limit = 1024 * 1024;
-        struct store *s = fresh();
-
-        tend_all(s, 30, limit, NOW, 1);
-        ASSERT_FALSE(store_is_full(s));
-        add_events(s, 4000);
-        tend_all(s, 30, limit, NOW, 1);
-        ASSERT_TRUE(store_is_full(s) && store_is_behind(s));
-        ASSERT_TRUE(ask("SELECT count(*) FROM events") < 4000);
-        tend_all(s, 30, limit, NOW, 10);
-        ASSERT_FALSE(store_is_full(s));
-        ASSERT_TRUE(ask("SELECT count(*) FROM events") > 300);
-        s = store_free(s);
-        s = fresh();
-        add_events(s, 4000);
-        s = store_free(s);
-        s = opened();
-        tend_all(s, 30, limit, NOW, 2);
-        ASSERT_FALSE(store_is_full(s));
-        ASSERT_EQ(ask("SELECT count(*) FROM events"), 4000);
-        s = store_free(s);
-}
-
 static int on_kept(const char *key, const char *value, void *userdata) {
         (void) snprintf(userdata, 100, "%s=%s", key, value);
         return 0;
@@ -484,5 +261,4 @@ static void make_directory(void) {
 
 TEST_MAIN(make_directory, samples_come_back, points_stay_as_they_came,
           latest_survives_all_of_it, undone_series_are_forgotten, a_clock_that_stands_still, bytes_are_held,
-          a_backlog_in_one_push, one_host_holds_nobody_up, rows_of_a_push_are_bounded, a_flood_is_not_kept,
           an_older_schema_is_put_aside, registry_goes_on, damage_is_put_aside)

@@ -313,6 +313,7 @@ int store_add_point(struct store *s, int64_t host, const struct store_metric *m)
                 r = find_series(s, h, m, &one.series);
         if (r < 0)
                 return r;
+        series_note(&s->series, one.series);
         if (!host_series_has(h, one.series)) {
                 if (h->n >= STORE_SERIES_MAX)
                         return -EDQUOT;

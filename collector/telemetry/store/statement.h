@@ -47,6 +47,7 @@ struct store {
                 uint64_t ceiling;  /* bytes; 0: not known */
                 bool flooded, full; /* half as much again as the ceiling; twice as much */
                 bool behind;       /* the last piece left much to do */
+                int64_t swept;     /* the last series that was looked at whether it is anybody's */
         } tending;
         uint64_t damaged_rows, spread;
         bool hands_over;   /* rows of points are noted in table handover */

@@ -11,6 +11,7 @@
 #define REPEATS_AT_ONCE 16
 #define FREED_AT_ONCE   ((uint64_t) 8 * 1024 * 1024)
 #define TURNS_OF_HOST   8 /* in a row; then the others have theirs */
+#define SERIES_AT_ONCE  1000
 /* At least: an agent that was away that long sends everything again. */
 #define RECORDS_KEPT ((usec_t) 90 * 86400 * USEC_PER_SEC)
 #define SERIES_LEAST_MS INT64_C(900000) /* as much is kept of series before events go, too */
@@ -65,14 +66,29 @@ static int drop_rows(struct store *s, int64_t first, int64_t until, bool *ret_mo
         return r;
 }
 
+/* Of one that sends nothing its series are not remembered for it. */
+static int fold_and_note(struct store *s, int64_t host, int64_t since) {
+        struct host_series *h = series_of_host(&s->series, host);
+        bool sends = h && h->loaded;
+        int r = points_fold(s, host, since);
+
+        if (r == 0)
+                r = points_host(s, host, &h);
+        if (r < 0)
+                return r;
+        series_note_all(&s->series, h);
+        if (!sends)
+                host_series_clear(h);
+        return 0;
+}
+
 /* The oldest rows of a host go, a few at a time. */
 static int tend_host(struct store *s, int64_t host, const struct store_retention *retention, int64_t now_ms,
                      bool *ret_more) {
         int64_t all = (int64_t) retention->days * DAY_MS, first = points_id(host, 0), oldest;
         int64_t until = points_id(host, now_ms - (int64_t) ((double) all * s->tending.squeeze));
-        int r;
+        int r = fold_and_note(s, host, now_ms - all);
 
-        r = points_fold(s, host, now_ms - all);
         if (r == 0)
                 r = drop_rows(s, first, until, ret_more);
         if (r < 0)
@@ -81,6 +97,47 @@ static int tend_host(struct store *s, int64_t host, const struct store_retention
         if (r > 0)
                 s->tending.oldest_ms = MIN(s->tending.oldest_ms, points_ms(oldest));
         return r < 0 || r > 0 || *ret_more ? MIN(r, 0) : forget_host(s, host, now_ms - all);
+}
+
+/* --- Series that no host has any more -------------------------------------------------------------- */
+
+/* A round begins: who comes in it has its series noted. Without memory none is removed after it. */
+static int begin_sweep(struct store *s) {
+        int64_t last = 0;
+        int r = store_ask(s, ST_SERIES_LAST, NULL, 0, &last, NULL);
+
+        s->tending.swept = 0;
+        if (r >= 0)
+                (void) series_watch(&s->series, last);
+        return MIN(r, 0);
+}
+
+/* The last number stays: the next one is above it, and never one that old rows still have. */
+static int sweep_one(struct store *s, bool *ret_more) {
+        int64_t id = 0;
+        int r = store_ask(s, ST_SERIES_NEXT, BIND(INT(s->tending.swept), INT(s->series.used_through)), &id,
+                          NULL);
+
+        *ret_more = r > 0;
+        if (r <= 0)
+                return r;
+        s->tending.swept = id;
+        if (series_is_used(&s->series, id))
+                return 0;
+        series_forget_keys(&s->series);
+        return store_run(s, ST_SERIES_DELETE, BIND(INT(id)));
+}
+
+/* All hosts had their turn. */
+static int sweep_series(struct store *s, bool *ret_more) {
+        int r = 0;
+
+        *ret_more = s->series.used_through > 0;
+        for (unsigned i = 0; r == 0 && *ret_more && i < SERIES_AT_ONCE; i++)
+                r = sweep_one(s, ret_more);
+        if (!*ret_more)
+                series_unwatch(&s->series);
+        return r;
 }
 
 /* --- The database ---------------------------------------------------------------------------------- */
@@ -230,10 +287,18 @@ static int tend_once(struct store *s, const struct store_retention *retention, u
                 return r;
         *ret_hosts = (unsigned) hosts;
         if (next == 0) { /* min() of nothing: the round is over */
+                r = sweep_series(s, &more);
+                s->tending.behind = s->tending.behind || more;
+                if (r < 0 || more)
+                        return r;
                 s->tending.host = 0;
                 r = store_drop_episodes(s, retention->bytes / 4);
                 return r < 0 ? r : adjust_squeeze(s, retention, now_ms);
         }
+        if (s->tending.host == 0 && s->tending.turns == 0)
+                r = begin_sweep(s);
+        if (r < 0)
+                return r;
         if (next > s->tending.host + 1)
                 s->tending.free_host = s->tending.host + 1;
         r = tend_host(s, next, retention, now_ms, &more);
