@@ -77,8 +77,11 @@ int schema_prepare(struct store *s, const char *path, char why[static 256]) {
         r = check_schema(s, path, why);
         if (r == 0) /* younger than the schema, whose other tables are as they were */
                 r = sqlite_errno(sqlite3_exec(
-                        s->db, "CREATE TABLE IF NOT EXISTS handover (row INTEGER PRIMARY KEY)", NULL, NULL,
-                        NULL));
+                        s->db,
+                        "CREATE TABLE IF NOT EXISTS handover (row INTEGER PRIMARY KEY);"
+                        "CREATE INDEX IF NOT EXISTS run_parts_empty ON run_parts (host, changed) "
+                        "WHERE bytes = 0",
+                        NULL, NULL, NULL));
         if (r == 0)
                 r = sqlite_errno(sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL));
         if (r < 0)

@@ -34,7 +34,7 @@ struct store {
         uint32_t marked;  /* series_mark() of the part */
         int64_t row_host; /* whose points are in row, not written yet; 0: nobody's */
         struct samples_out row;
-        unsigned rows; /* that were begun in this part of the transaction */
+        unsigned rows, parts; /* of points, of runs: begun in this part of the transaction */
         struct points late; /* of rows that are written, and that table latest lacks; of this host: */
         int64_t late_host;
         struct tending {
@@ -98,6 +98,8 @@ void store_end(sqlite3_stmt **q);
 /* store_logs.c: some of the oldest lines, as long as there are more than `keep` bytes, or any received
  * before. */
 int store_drop_lines(struct store *s, uint64_t keep, usec_t before);
+/* The same where each counts as STORE_LINE_LEAST bytes: those without a text, or hardly one. */
+int store_drop_short_lines(struct store *s, uint64_t keep);
 
 /* store_episodes.c: what is beyond the limits, a little at a time. */
 int store_drop_episodes(struct store *s, uint64_t bytes);

@@ -164,7 +164,7 @@ const char *store_error(const struct store *s) {
 
 int store_begin(struct store *s) {
         s->committed = false;
-        s->rows = 0;
+        s->rows = s->parts = 0;
         return store_run(s, ST_BEGIN, NULL, 0);
 }
 
@@ -192,7 +192,7 @@ void store_rollback(struct store *s) {
 int store_mark(struct store *s) {
         assert(!s->committed);
         s->marked = series_mark(&s->series);
-        s->rows = 0;
+        s->rows = s->parts = 0;
         return store_run(s, ST_MARK, NULL, 0);
 }
 

@@ -22,6 +22,9 @@
 #define STORE_APPLICATION 0x54505543 /* application_id: "TPUC" */
 #define STORE_SERIES_MAX  10000      /* series one host may have */
 #define STORE_ROWS_OF_PUSH 1024      /* times further apart than a minute, one after the other */
+#define STORE_PARTS_OF_PUSH 64       /* starts of runs that lines of one push are the first of */
+#define STORE_PARTS_EMPTY 1000       /* starts of runs of a host that are known when their lines are gone */
+#define STORE_LINE_LEAST  32         /* bytes that a line counts as at least, of all together */
 #define STORE_HOSTS_MAX   100000     /* hosts of one database; one of which nothing is kept is forgotten */
 #define STORE_RANGES_MAX  1024       /* runs of sequence numbers kept of one spool, class and sender */
 #define STORE_RANGES_OF_HOST 8192    /* the same of all spools of a host */
@@ -154,7 +157,7 @@ struct store_line {
         unsigned priority; /* of syslog, 0 … 7 */
         usec_t time;
 };
-/* 1: stored; 0: a repeat. */
+/* 1: stored; 0: a repeat. -EDQUOT: STORE_PARTS_OF_PUSH. */
 int store_add_line(struct store *s, int64_t host, const struct store_line *line, usec_t now);
 
 /* A record of the registry; value NULL: it is forgotten. */
@@ -251,7 +254,7 @@ int store_line_bytes(struct store *s, uint64_t *ret);
 
 struct store_retention {
         uint32_t days;       /* points and events are dropped after that */
-        uint64_t line_bytes; /* of the lines of runs, their texts: the oldest go */
+        uint64_t line_bytes; /* of the lines of runs, their texts: the oldest go; STORE_LINE_LEAST */
         uint64_t bytes;      /* of used pages; the oldest points go first, events last */
 };
 /*

@@ -170,6 +170,8 @@ static int drop_old(struct store *s, const struct store_retention *retention, us
         if (r == 0)
                 r = store_drop_lines(s, retention->line_bytes, now > days ? now - days : 0);
         if (r == 0)
+                r = store_drop_short_lines(s, retention->line_bytes);
+        if (r == 0)
                 r = store_run(s, ST_OLD_PARTS, BIND(TIME(now > ages ? now - ages : 0), INT(OTHERS_AT_ONCE)));
         return r < 0 ? r
                      : store_run(s, ST_OLD_RECORDS,
@@ -218,6 +220,8 @@ static void note_ceiling(struct tending *t, uint64_t limit, uint64_t used) {
 static int shrink_some(struct store *s, const struct store_retention *retention) {
         int r = store_drop_lines(s, 0, 0);
 
+        if (r == 0 && s->tending.flooded)
+                r = store_drop_short_lines(s, 0);
         if (r == 0 && (s->tending.flooded || s->tending.squeeze <= least_squeeze(retention)))
                 r = store_run(s, ST_OLD_EVENTS, BIND(INT(INT64_MAX), INT(EVENTS_AT_ONCE)));
         return r;
@@ -242,7 +246,7 @@ static int shrink_rest(struct store *s, const struct store_retention *retention)
                 if (r < 0)
                         return r;
         }
-        s->tending.behind = s->tending.flooded && used < before;
+        s->tending.behind = s->tending.behind || (s->tending.flooded && used < before);
         return 0;
 }
 
