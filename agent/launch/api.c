@@ -234,8 +234,7 @@ static int handle_log(struct launch_api *a, struct frame_peer *peer, const struc
                 return r;
         if (!kept || !kept_run_is_shown_to(kept, c->uid))
                 return no_such_run(a->runs, q->name, p);
-        fd = kept->held ? container_open_log(a->host, kept->held->container, kept->held->container_id, &form)
-                        : -ENOENT;
+        fd = kept->held ? container_open_log(a->host, kept->held->control_group, &form) : -ENOENT;
         if (fd < 0)
                 return problem_set(p, fd, "docker logs, or podman logs, with the container's name",
                                    "run %s: what it prints cannot be read here: %s", q->name, strerror(-fd));
