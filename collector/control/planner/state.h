@@ -175,6 +175,8 @@ struct gang {
         json_t *machines;          /* machine id -> how many live slots have it */
         json_t *suspects;          /* gang_suspect() */
         json_t *records, *pending; /* key -> value; pending: null when forgotten */
+        usec_t rounds_at;          /* when captures were asked for last, and how often at once */
+        unsigned rounds;
 };
 
 /* Of two answers the error. Both are worked out, once. */
