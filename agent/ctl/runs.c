@@ -74,13 +74,14 @@ static const struct column run_columns[] = {
 /* What a table has no room for: "train: generation 3; restarted 1 of 5 times; CUDA …", then to do. */
 #define STORY                                                                                               \
         "{name:lines}: {^}[{adopted?}{;}started without tpu-launchd[ in {container}], holds {devices}]"     \
+        "[{;}in a container of {image}]"                                                                    \
         "[{generation>0}{;}generation {generation}]"                                                        \
         "[{restarts>0}{;}restarted {restarts} of {restarts_max} times]"                                 \
         "[{;}may have stalled: {suspicion:lines}][{;}{why:lines}][\n  to do: {remedy:lines}]\n"
 
 static bool has_story(const json_t *run) {
         return json_is_true(json_object_get(run, "adopted")) || field_number(run, "generation") > 0 ||
-               field_number(run, "restarts") > 0 ||
+               field_number(run, "restarts") > 0 || *json_text_of(run, "image") ||
                *json_text_of(run, "suspicion") || *json_text_of(run, "why") || *json_text_of(run, "remedy");
 }
 

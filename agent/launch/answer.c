@@ -77,6 +77,7 @@ int answer_owners(const struct device_owners *o, struct frame_peer *peer, struct
 /* --- Runs ---------------------------------------------------------------------------------------------- */
 
 #define COMMAND_TEXT_MAX 256
+#define IMAGE_TEXT_MAX 256
 
 struct listing {
         struct runs *runs;
@@ -99,7 +100,7 @@ static const char *find_variable(const struct kept_run *kept, const char *name) 
 static Local__Run *describe_run(const struct runs *r, const struct kept_run *kept) {
         struct {
                 Local__Run run;
-                char unit[RUN_UNIT_MAX], command[COMMAND_TEXT_MAX];
+                char unit[RUN_UNIT_MAX], command[COMMAND_TEXT_MAX], image[IMAGE_TEXT_MAX];
         } *d = malloc(sizeof(*d));
 
         if (!d)
@@ -127,6 +128,11 @@ static Local__Run *describe_run(const struct runs *r, const struct kept_run *kep
         d->run.preempted_real_usec = kept->preempted_real;
         d->run.next_generation = runs_next_generation(r, kept->name);
         d->run.refused = wire_text(kept->refused);
+        if (kept_run_has_image(kept)) {
+                (void) snprintf(d->image, sizeof(d->image), "%s %s (%.12s)", kept->spec->engine,
+                                kept->spec->image, kept->image_id);
+                d->run.image = wire_text(d->image);
+        }
         if (kept->held) {
                 d->run.adopted = true;
                 d->run.unit = wire_text(kept->held->unit);

@@ -58,6 +58,44 @@ int handover_write(int handover_fd, const char *name, uid_t uid, const char *dir
         return r;
 }
 
+const char *handover_variables(const char *name, char buf[static 128]) {
+        (void) snprintf(buf, 128, STATE_HANDOVER "/%.41s" HANDOVER_VARIABLES, name);
+        return buf;
+}
+
+static int put_lines(FILE *f, char *const *env) {
+        for (size_t i = 0; env[i]; i++) {
+                if (!strchr(env[i], '='))
+                        continue;
+                if (strpbrk(env[i], "\r\n"))
+                        return -EINVAL;
+                if (fprintf(f, "%s\n", env[i]) < 0)
+                        return -EIO;
+        }
+        return fflush(f) == EOF ? -errno : 0;
+}
+
+int handover_write_variables(int handover_fd, const char *name, char *const *env) {
+        char file[RUN_NAME_MAX + sizeof(HANDOVER_VARIABLES)];
+        _cleanup_fclose_ FILE *f = NULL;
+        int fd, r;
+
+        (void) snprintf(file, sizeof(file), "%.41s" HANDOVER_VARIABLES, name);
+        handover_remove(handover_fd, file);
+        fd = openat(handover_fd, file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, MODE_KEPT);
+        if (fd < 0)
+                return -errno;
+        f = fdopen(fd, "w");
+        if (!f) {
+                (void) close_fd(fd);
+                return -ENOMEM;
+        }
+        r = put_lines(f, env);
+        if (r < 0)
+                handover_remove(handover_fd, file);
+        return r;
+}
+
 void handover_remove(int handover_fd, const char *name) {
         /* there may be none; what stays is overwritten by the next run of this name */
         (void) unlinkat(handover_fd, name, 0);
