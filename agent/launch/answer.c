@@ -32,6 +32,7 @@ void answer_run(struct frame_peer *peer, const struct kept_run *kept, bool alrea
         reply.already = already;
         reply.state = wire_text(launch_state_name(kept->state));
         reply.generation = kept->generation;
+        reply.image_id = wire_text(kept->image_id);
         reply.warning = &warning;
         reply.n_warning = kept->warning[0] != '\0';
         reply.conflict = conflicts;

@@ -4,7 +4,8 @@ once by podman. Nothing of ours starts it. It is found by the chip that it holds
 null device), called what its container is called, followed step by step in its engine's log, and when it is
 stopped on one host, that host is named. The image is made of the host's own Python: no registry is asked.
 
-And one that `tpuctl run --image` starts, on one host: who it is inside, its steps, its stacks, its ends.
+And one that `tpuctl run --image` starts, on one host and over two: who it is inside, its steps, its stacks,
+its ends, and an image that is not the same on both hosts.
 """
 
 import json
@@ -80,7 +81,7 @@ for step in range(1, int(sys.argv[1])):
     print(f"completed step: {step}, seconds: 0.100", flush=True)
 sys.exit(7)
 '''
-MOUNT = "[Container]\nMount=/srv:ro\n"
+MOUNT = "[Container]\nMount=/srv:ro\n[Remote]\nStart=alice\n"
 ENGINES = {"docker": ("docker", 7401, "py:1", []),
            "podman": ("podman", 7402, "localhost/py:1", ["--log-driver", "k8s-file", "--init"])}
 
@@ -261,6 +262,55 @@ class Containers(unittest.TestCase):
         self.assertIn("to do:  sudo podman pull py:2", done.err)
         # What is no option of ours is none of the engine's.
         self.assertIn("is not an image's name", self.image_run(h0, "none", "3", image="--privileged").err)
+
+    def over_slices(self, name, image, *words, wait="20s"):
+        return self.lab.hosts[0].run(
+            ["tpuctl", "run", "--name", name, "--slices", "1", "--user", "alice", "--image", image,
+             "--directory", "/usr", "--wait", wait, "--", "/usr/bin/python3", "/srv/steps.py", *words],
+            check=False, timeout=120)
+
+    def test_image_over_slices(self):
+        h0, h1 = self.lab.hosts
+        scenario.wait_until(lambda: all(slices.registry(h)["state"] == "member" for h in self.lab.hosts), 90,
+                            "both hosts are members")
+        for host in self.lab.hosts:
+            host.sh("chmod 0666 /dev/accel0")
+        # Each host made its own py:1: one name for two images.
+        done = self.over_slices("unlike", "py:1", "3")
+        self.assertNotEqual(done.code, 0)
+        self.assertRegex(done.out + done.err, r"s0: h[01] \([0-9.]+\): image py:1 is [0-9a-f]{12} there, "
+                                              r"and [0-9a-f]{12} on 1 other")
+        self.assertIn("to do: sudo podman pull py:1", done.out + done.err)
+        for host in self.lab.hosts:
+            self.assertIsNone(self.run_of(host, "unlike"))
+        # On one host alone: the other refuses, with the command.
+        h0.sh("podman tag py:1 localhost/both:1; podman save -q -o /var/tmp/both.tar localhost/both:1",
+              timeout=120)
+        done = self.over_slices("absent", "localhost/both:1", "3", wait="5s")
+        self.assertIn("image localhost/both:1 is not among those that podman has on this host",
+                      done.out + done.err)
+        # The same on both.
+        h1.path("/var/tmp/both.tar").write_bytes(h0.path("/var/tmp/both.tar").read_bytes())
+        h1.sh("podman load -q -i /var/tmp/both.tar", timeout=120)
+        done = self.over_slices("both", "localhost/both:1", "100000", "save", wait="2min")
+        self.assertEqual(done.code, 0, done.out + done.err)
+        for host in self.lab.hosts:
+            host.wait_for(lambda h=host: self.step(h, "both") > 5, 60, "its steps are read")
+        a, b = (self.run_of(h, "both")["image"] for h in self.lab.hosts)
+        self.assertEqual(a, b)
+        done = h0.run(["tpuctl", "stop", "--fleet", "both", "--yes"], check=False, timeout=120)
+        self.assertEqual(done.code, 0, done.out + done.err)
+        for host in self.lab.hosts:
+            self.ended(host, "both", "stopped", "3")
+        # Killed on one host, it ends on both, by that host's fault.
+        done = self.over_slices("killed", "localhost/both:1", "100000", wait="2min")
+        self.assertEqual(done.code, 0, done.out + done.err)
+        h1.wait_for(lambda: self.step(h1, "killed") > 2, 60, "its steps are read")
+        h1.sh("kill -KILL $(pgrep -f '^/usr/bin/python3 /srv/steps.py')")
+        scenario.wait_until(lambda: slices.runs(self.lab)["killed"]["state"] == "ended", 90,
+                            "the run has ended")
+        record = slices.runs(self.lab)["killed"]
+        self.assertEqual((record["outcome"], record["cause"], record["blame"]), ("failed", "signal", "h1"))
 
     def test_image_by_docker(self):
         h0 = self.lab.hosts[0]

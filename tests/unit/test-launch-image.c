@@ -19,6 +19,8 @@ static void make_host(struct bench *b) {
                       "{\"Repositories\":{\"py\":{\"py:1\":\"sha256:" ID "\"}}}");
 }
 
+static char *agreed = NULL; /* by the hosts of the run */
+
 static int ask_image(struct bench *b, char *engine, char *image, char *secret) {
         char *env[] = { (char[]){ "MINE=a b#c" }, (char[]){ "LD_PRELOAD=/lib/x.so" } };
         Local__RunRequest q = LOCAL__RUN_REQUEST__INIT;
@@ -33,6 +35,8 @@ static int ask_image(struct bench *b, char *engine, char *image, char *secret) {
         one.name = one.value = secret;
         q.secret = secrets;
         q.n_secret = secret != NULL;
+        if (agreed)
+                q.image_id = agreed;
         q.spec = &s;
         return ask(b, LOCAL__KIND__KIND_RUN_REQUEST, &q.base);
 }
@@ -81,6 +85,7 @@ static void test_podman(void) {
         runs_unit_events.started("a", "done", b.runs);
         reply = (Local__RunReply *) take(&b, fd, LOCAL__KIND__KIND_RUN_REPLY, &local__run_reply__descriptor);
         ASSERT_TRUE(startswith(reply->malloc, "glibc (in a container"));
+        ASSERT_STREQ(reply->image_id, ID);
         local__run_reply__free_unpacked(reply, NULL);
         (void) close(fd);
         /* after our own restart, too */
@@ -144,8 +149,26 @@ static void test_refusals(void) {
         }
 }
 
+/* Between the word of all hosts and the start the name was given to another image. */
+static void test_another_than_agreed(void) {
+        char podman[] = "podman", image[] = "py:1", same[] = ID;
+        char other[] = "ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff";
+        _cleanup_bench_ struct bench b;
+
+        make_host(&b);
+        agreed = other;
+        expect_error(&b, ask_image(&b, podman, image, NULL), ESTALE,
+                     "image py:1 is 0123456789ab on this host now, and the hosts of the run agreed on");
+        ASSERT_EQ(b.fake.starts, 0);
+        agreed = same;
+        (void) close(ask_image(&b, podman, image, NULL));
+        ASSERT_EQ(b.fake.starts, 1);
+        agreed = NULL;
+}
+
 int main(void) {
-        static void (*const tests[])(void) = { test_podman, test_docker_is_granted, test_refusals };
+        static void (*const tests[])(void) = { test_podman, test_docker_is_granted, test_refusals,
+                                               test_another_than_agreed };
 
         return bench_main(tests, ELEMENTSOF(tests));
 }

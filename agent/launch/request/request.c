@@ -260,7 +260,7 @@ static int look_at_run(const struct host *h, const struct request_look *l, char 
                        struct problem *p) {
         _cleanup_identity_ struct identity identity = IDENTITY_NULL;
         bool image = kept_run_has_image(l->kept);
-        int r = image ? request_image_look(h, l->request->spec, l->kept, p) : 0;
+        int r = image ? request_image_look(h, l->request, l->kept, p) : 0;
 
         if (r < 0)
                 return r;

@@ -86,8 +86,15 @@ int request_image_begin(const struct host *h, const char *config, const Local__R
         return r < 0 ? r : freeze_rights(&g, t, kept, p);
 }
 
-int request_image_look(const struct host *h, const Run__Spec *s, struct kept_run *kept, struct problem *p) {
-        return image_find(h, engine_of(s), s->image, kept->image_id, p);
+int request_image_look(const struct host *h, const Local__RunRequest *q, struct kept_run *kept,
+                       struct problem *p) {
+        int r = image_find(h, engine_of(q->spec), q->spec->image, kept->image_id, p);
+
+        if (r < 0 || !q->image_id[0] || streq(q->image_id, kept->image_id))
+                return r;
+        return problem_set(p, -ESTALE, "it is tried again with what the hosts have then",
+                           "image %s is %.12s on this host now, and the hosts of the run agreed on another",
+                           q->spec->image, kept->image_id);
 }
 
 /* As much as the host's own /dev/shm: half of its memory. */

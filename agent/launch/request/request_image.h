@@ -15,7 +15,9 @@
  */
 int request_image_begin(const struct host *h, const char *config, const Local__RunRequest *q,
                         const struct target *t, struct kept_run *kept, struct problem *p);
-/* In a process of root's: which image the name means. kept gets its id. -errno with p. */
-int request_image_look(const struct host *h, const Run__Spec *s, struct kept_run *kept, struct problem *p);
+/* In a process of root's: which image the name means. kept gets its id. -ESTALE with p: the hosts of the run
+ * agreed on another; -errno with p. */
+int request_image_look(const struct host *h, const Local__RunRequest *q, struct kept_run *kept,
+                       struct problem *p);
 /* The engine's command line, once kept has a name and all else. For strings_free(). -ENOMEM, -EINVAL. */
 int request_image_argv(const struct host *h, const struct kept_run *kept, char ***ret);
