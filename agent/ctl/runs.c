@@ -56,7 +56,9 @@ static void add_steps(json_t *runs, const char *root) {
 }
 
 /* How it ended: "success", "stopped TERM", "exit-code 3", "signal KILL". */
-#define END "[{cause=unknown}unknown: no record of its end|{cause=success}success|{cause}[ {status}]]"
+#define END                                                                                                 \
+        "[{cause=unknown}unknown: [its engine ended with {status}|no record of its end]|"                   \
+        "{cause=success}success|{cause}[ {status}]]"
 
 static const struct column run_columns[] = {
         { .title = "NAME", .cell = "{name}" },
