@@ -109,7 +109,7 @@ static void test_what_it_sees(void) {
 static void test_what_is_refused(void) {
         static const char *const bad[] = { "", "/", "data", "/data/", "/../etc", "/a//b", "/a:rw", "/a:/b",
                                            "/a:ro:ro", "/a,readonly", "/a b", "/a\n", "/a\"", "/a/./b",
-                                           "/a,source=/etc", "/a:ro,z", "/\xc3\xa4" };
+                                           "/.", "/a/.:ro", "/a,source=/etc", "/a:ro,z", "/\xc3\xa4" };
         static const char upper[] = "0123456789ABCDEF0123456789abcdef0123456789abcdef0123456789abcdef";
         static const char *const ids[] = { "", "py", "sha256:" ID, ID "0", "-v", upper };
         struct engine_run r = run_of(ENGINE_PODMAN);

@@ -44,6 +44,8 @@ static size_t mount_path(const char *text) {
 
         if (text[0] != '/' || n < 2 || text[n - 1] == '/' || (text[n] && !streq(text + n, ":ro")))
                 return 0;
+        if (text[n - 1] == '.' && text[n - 2] == '/') /* "/." is the root */
+                return 0;
         return strstr(text, "..") || strstr(text, "//") || strstr(text, "/./") ? 0 : n;
 }
 
