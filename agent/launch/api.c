@@ -45,8 +45,9 @@ static int begin_start(struct launch_api *a, struct frame_peer *peer, const stru
                 return r < 0 ? r : problem_no_memory(p);
         w->generation = kept->generation;
         w->conflicts = TAKE_PTR(result->conflicts);
-        log_notice("run %s: start asked for by %s (pid %d) as %s: %s", kept->name, c->name, (int) c->pid,
-                   kept->user, run_command(kept, command, sizeof(command)));
+        log_notice("run %s: start asked for by %s (pid %d) as %s%s%s: %s", kept->name, c->name, (int) c->pid,
+                   kept->user, kept_run_has_image(kept) ? ", image " : "", kept->spec->image,
+                   run_command(kept, command, sizeof(command)));
         return 0;
 }
 
