@@ -149,6 +149,30 @@ static void test_refusals(void) {
         }
 }
 
+/* The engine's options stand in front of as many arguments as any run may have. */
+static void test_many_arguments(void) {
+        static char word[] = "x", *argv[RUN_ARGV_MAX];
+        Local__RunRequest q = LOCAL__RUN_REQUEST__INIT;
+        char name[] = "a", image[] = "py:1", text[8192];
+        _cleanup_bench_ struct bench b;
+        Run__Spec s = spec_of_python(name);
+        uid_t uid;
+
+        make_host(&b);
+        for (size_t i = 0; i < ELEMENTSOF(argv); i++)
+                argv[i] = word;
+        s.argv = argv;
+        s.n_argv = ELEMENTSOF(argv);
+        s.image = image;
+        q.spec = &s;
+        (void) close(ask(&b, LOCAL__KIND__KIND_RUN_REQUEST, &q.base));
+        ASSERT_EQ(b.fake.starts, 1);
+        read_handover(&b, "a", text, sizeof(text), &uid);
+        /* "/", the number of words, and these: handover.c has room for 512 more than a run's own */
+        ASSERT_TRUE(startswith(text, "/|") && atoi(text + 2) > RUN_ARGV_MAX &&
+                    atoi(text + 2) < RUN_ARGV_MAX + 256 + 64);
+}
+
 /* Between the word of all hosts and the start the name was given to another image. */
 static void test_another_than_agreed(void) {
         char podman[] = "podman", image[] = "py:1", same[] = ID;
@@ -168,7 +192,7 @@ static void test_another_than_agreed(void) {
 
 int main(void) {
         static void (*const tests[])(void) = { test_podman, test_docker_is_granted, test_refusals,
-                                               test_another_than_agreed };
+                                               test_many_arguments, test_another_than_agreed };
 
         return bench_main(tests, ELEMENTSOF(tests));
 }

@@ -365,7 +365,7 @@ static void test_damaged_handover(void) {
                         { "/usr\0" "0\0true", 12 },
                         { "/usr\0" "3\0true\0x", 14 },
                         { "/usr\0" "x\0true", 12 },
-                        { "/usr\0" "1025\0true", 15 },
+                        { "/usr\0" "1537\0true", 15 },
                         { "/usr\0" "18446744073709551615\0true", 31 },
                         { "/no/such/directory\0" "1\0true", 26 } };
         _cleanup_scratch_ struct scratch s = scratch_new();

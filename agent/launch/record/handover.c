@@ -12,6 +12,7 @@
 
 #define MODE_KEPT 0400
 #define MODE_FAILED 0600 /* handover_failed() */
+#define WORDS_MAX (RUN_ARGV_MAX + 512) /* with an engine's options in front: engine.h */
 
 static int put_text(FILE *f, const char *text) {
         return fwrite(text, 1, strlen(text) + 1, f) == strlen(text) + 1 ? 0 : -EIO;
@@ -142,7 +143,7 @@ static int take_argv(struct texts *t, char **argv) {
         const char *count = next_text(t);
         size_t n = count ? strtoul(count, NULL, 10) : 0;
 
-        if (n == 0 || n > RUN_ARGV_MAX)
+        if (n == 0 || n > WORDS_MAX)
                 return -EBADMSG;
         for (size_t i = 0; i < n; i++) {
                 argv[i] = next_text(t);
@@ -204,7 +205,7 @@ static bool is_handover(const char *name) {
 }
 
 int handover_main(const struct host *h, const char *name) {
-        char *argv[RUN_ARGV_MAX + 1];
+        char *argv[WORDS_MAX + 1];
         int r;
 
         if (!is_handover(name)) {
