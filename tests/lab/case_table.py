@@ -536,5 +536,17 @@ BLIND = [
     Case("daemon-restarted-once", "systemctl kill -s KILL tpu-launchd; sleep 4", "calm", path=True),
 ]
 
+# Of a fifth list, written against the first four: what routes, queues, NICs and names have beside that.
+BY_ROUTES = SITE.format("netcfg", "[Netcfg]\\nRtoMin=routes") + "; systemctl restart tpu-netcfg; sleep 2; "
+NO_BY_ROUTES = "rm -f /etc/tpu-hostd/netcfg.conf.d/90-x.conf; systemctl restart tpu-netcfg"
+ODD = [
+    Case("narrow-route-that-has-more", BY_ROUTES + f"ip route replace default via {GATEWAY} dev eth0 mtu "
+         "1460 initcwnd 40 congctl reno", words="1460.*initcwnd 40", path=True,
+         undo=f"{NO_BY_ROUTES}; ip route replace default via {GATEWAY} dev eth0"),
+    Case("subnet-by-a-nexthop-object", f"ip nexthop add id 12 via {GATEWAY} dev eth0; ip route add "
+         "10.10.1.0/25 nhid 12", words="10.10.1.0/25", path=True,
+         undo="ip route del 10.10.1.0/25 nhid 12; ip nexthop del id 12"),
+]
+
 CASES = (SETTINGS + ROUTING + WIRES + BYSTANDERS + NEWCOMERS + DAEMONS + CONTEST + IDENTITY + MACHINE +
-         UNSEEN + BLIND)
+         UNSEEN + BLIND + ODD)
