@@ -380,24 +380,46 @@ static void judge_narrow(const struct intent *i, const struct found *f, const st
         finding_set(ret->found, "%s", route_words(r, l->name, words));
 }
 
+/* What others have given routes that is no limit is a person's will, and named all the same. */
+static void name_tuned(const struct found *f, const struct route *first, size_t n, struct finding *ret) {
+        char subject[64], settings[ROUTE_WORDS_MAX], more[32] = "";
+
+        finding_set(ret->found, "no route carries less than its NIC");
+        if (n == 0)
+                return;
+        route_subject(first, &f->links, subject);
+        if (n > 1)
+                (void) snprintf(more, sizeof(more), " (and %zu more)", n - 1);
+        finding_set(ret->found, "no route carries less than its NIC; %s has %s%s", subject,
+                    route_settings(first, settings), more);
+}
+
 int plan_judge_route_mtus(const struct intent *i, const struct found *f, struct finding_list *l) {
+        const struct route *tuned = NULL;
         struct finding finding;
-        size_t narrow = 0;
+        size_t narrow = 0, n = 0;
         int r = 0;
 
         if (i->no_tpu || f->links_error < 0 || f->routes_error < 0)
                 return 0; /* which route.foreign says */
         for (size_t k = 0; r == 0 && k < f->routes.n; k++) {
-                if (!is_narrow(i, f, &f->routes.routes[k]))
+                const struct route *route = &f->routes.routes[k];
+
+                if (route_is_tuned(route) && !is_link_local4(route) &&
+                    source_is_data_route(i, &f->links, route)) {
+                        tuned = tuned ? tuned : route;
+                        n++;
+                }
+                if (!is_narrow(i, f, route))
                         continue;
                 narrow++;
-                judge_narrow(i, f, &f->routes.routes[k], &finding);
+                judge_narrow(i, f, route, &finding);
                 r = finding_list_add(l, &finding);
         }
         if (r < 0 || narrow > 0)
                 return r;
         check_tell(&finding, WORDS_ROUTE_WIDE, "");
-        finding_set(finding.found, "no route carries less than its NIC");
+        name_tuned(f, tuned, n, &finding);
         return finding_list_add(l, &finding);
 }
 

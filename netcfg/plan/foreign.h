@@ -13,7 +13,8 @@ int plan_judge_others(const struct intent *i, const struct found *f, struct find
 
 /* Findings "route.foreign": one for each that does, naming who made it and what takes it away; else one. */
 int plan_judge_foreign(const struct intent *i, const struct found *f, struct finding_list *l);
-/* Findings "route.mtu": one for each route by a data-centre NIC that carries less than the NIC; else one. */
+/* Findings "route.mtu": one for each route by a data-centre NIC that carries less than the NIC, or is slow
+ * (route_is_slow()); else one, which names what else routes carry that is not ours. */
 int plan_judge_route_mtus(const struct intent *i, const struct found *f, struct finding_list *l);
 
 /* Findings "nic.qdisc": one for each NIC, and for each discipline that limits what it sends. Of f only links

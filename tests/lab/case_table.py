@@ -543,6 +543,12 @@ ODD = [
     Case("narrow-route-that-has-more", BY_ROUTES + f"ip route replace default via {GATEWAY} dev eth0 mtu "
          "1460 initcwnd 40 congctl reno", words="1460.*initcwnd 40", path=True,
          undo=f"{NO_BY_ROUTES}; ip route replace default via {GATEWAY} dev eth0"),
+    Case("route-with-few-hops", f"ip route add {PEER} dev eth0 hoplimit 1", words="hoplimit 1",
+         undo=f"ip route del {PEER}"),
+    Case("route-with-a-small-start", "ip route change 10.10.1.0/24 dev eth1 proto kernel scope link src "
+         "10.10.1.10 initcwnd 1", words="initcwnd 1"),
+    Case("route-with-its-own-congestion-control", f"ip route add {PEER} dev eth0 congctl reno", "said",
+         words="OK route.mtu .*congctl reno", undo=f"ip route del {PEER}"),
     Case("subnet-by-a-nexthop-object", f"ip nexthop add id 12 via {GATEWAY} dev eth0; ip route add "
          "10.10.1.0/25 nhid 12", words="10.10.1.0/25", path=True,
          undo="ip route del 10.10.1.0/25 nhid 12; ip nexthop del id 12"),

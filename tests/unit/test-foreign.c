@@ -284,6 +284,32 @@ static void narrow_routes(void) {
                      "sudo ip -4 route replace 10.7.0.0/16 via 10.0.0.1 dev eth0 proto dhcp");
 }
 
+/* What makes a route slow is an alarm, and its other settings stay; those alone are named. */
+static void tuned_routes(void) {
+        _cleanup_finding_list_ struct finding_list calm = FINDING_LIST_NULL, alarm = FINDING_LIST_NULL;
+        struct route *r;
+
+        begin_host(1);
+        m.links[0].mtu = 8896;
+        add_to("169.254.169.254", 32, 2, "10.0.0.1")->metrics[RTAX_HOPLIMIT] = 1;
+        r = add_to("10.7.0.0", 16, 2, "10.0.0.1");
+        r->metrics[RTAX_INITCWND] = 40;
+        (void) snprintf(r->congestion, sizeof(r->congestion), "bbr");
+        add_to("10.8.0.0", 16, 2, "10.0.0.1")->metrics[RTAX_QUICKACK] = 1;
+        ASSERT_OK(plan_judge_route_mtus(&m.intent, &m.found, &calm));
+        ASSERT_EQ(calm.n, 1);
+        ASSERT_EQ(calm.items[0].verdict, VERDICT_OK);
+        ASSERT_STREQ(calm.items[0].found, "no route carries less than its NIC; 10.7.0.0/16 dev eth0 has "
+                                          "initcwnd 40, congctl bbr (and 1 more)");
+        r->metrics[RTAX_HOPLIMIT] = 1;
+        ASSERT_OK(plan_judge_route_mtus(&m.intent, &m.found, &alarm));
+        ASSERT_EQ(alarm.n, 1);
+        ASSERT_EQ(alarm.items[0].verdict, VERDICT_WARN);
+        ASSERT_TRUE(strstr(alarm.items[0].found, "hoplimit 1, initcwnd 40, congctl bbr") != NULL);
+        ASSERT_STREQ(alarm.items[0].remedy, "sudo ip -4 route replace 10.7.0.0/16 via 10.0.0.1 dev eth0 "
+                                            "proto kernel initcwnd 40 congctl bbr");
+}
+
 TEST_MAIN(part_of_a_subnet, the_whole_subnet, a_link_that_is_down_is_another_matter, bystanders,
           rules_that_end_alike, rules_that_lead_elsewhere, a_tunnel_for_everything, goto_leads_on,
-          the_kernels_own_rules, narrow_routes)
+          the_kernels_own_rules, narrow_routes, tuned_routes)

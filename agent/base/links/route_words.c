@@ -72,6 +72,8 @@ const char *route_owner(uint8_t protocol) {
 
 #define WINDOW_MIN 1048576 /* 100 Gbit/s for 80 us */
 #define CWND_MIN   128
+#define BEGIN_MIN  10 /* segments: what Linux begins with, and RFC 6928 */
+#define HOPS_MIN   32 /* of 64, which Linux begins with; a path through a site has some twenty */
 
 static const struct metric {
         const char *word;
@@ -88,11 +90,11 @@ static const struct metric {
         [RTAX_CWND] = { "cwnd", CWND_MIN, .if_locked = true, .limit = true },
         [RTAX_ADVMSS] = { "advmss", .limit = true },
         [RTAX_REORDERING] = { "reordering" },
-        [RTAX_HOPLIMIT] = { "hoplimit" },
-        [RTAX_INITCWND] = { "initcwnd" },
+        [RTAX_HOPLIMIT] = { "hoplimit", HOPS_MIN },
+        [RTAX_INITCWND] = { "initcwnd", BEGIN_MIN },
         [RTAX_FEATURES] = { "features", .never_locks = true },
         [RTAX_RTO_MIN] = { "rto_min", .never_locks = true }, /* it locks by itself */
-        [RTAX_INITRWND] = { "initrwnd" },
+        [RTAX_INITRWND] = { "initrwnd", BEGIN_MIN },
         [RTAX_QUICKACK] = { "quickack", .never_locks = true },
         [RTAX_CC_ALGO] = { "congctl" },
         [RTAX_FASTOPEN_NO_COOKIE] = { "fastopen_no_cookie", .never_locks = true },
@@ -120,15 +122,24 @@ bool route_is_slow(const struct route *r) {
         return false;
 }
 
-static void add_settings(const struct route *r, char buf[static ROUTE_WORDS_MAX]) {
+bool route_is_tuned(const struct route *r) {
+        for (int k = RTAX_LOCK + 1; k <= RTAX_MAX; k++)
+                if (metrics[k].word && k != RTAX_RTO_MIN && !metrics[k].limit && r->metrics[k] > 0)
+                        return true;
+        return r->congestion[0] || r->wraps;
+}
+
+const char *route_settings(const struct route *r, char buf[static ROUTE_WORDS_MAX]) {
+        buf[0] = '\0';
         for (int k = RTAX_LOCK + 1; k <= RTAX_MAX; k++)
                 if (metrics[k].word && k != RTAX_RTO_MIN && r->metrics[k] > 0)
-                        add_word(buf, ", %s %" PRIu32 "%s", metrics[k].word, r->metrics[k],
-                                 is_locked(r, k) ? " locked" : "");
+                        text_append(buf, ROUTE_WORDS_MAX, ", ", "%s %" PRIu32 "%s", metrics[k].word,
+                                    r->metrics[k], is_locked(r, k) ? " locked" : "");
         if (r->congestion[0])
-                add_word(buf, ", %s %s", metrics[RTAX_CC_ALGO].word, r->congestion);
+                text_append(buf, ROUTE_WORDS_MAX, ", ", "%s %s", metrics[RTAX_CC_ALGO].word, r->congestion);
         if (r->wraps)
-                add_word(buf, ", encapsulated");
+                text_append(buf, ROUTE_WORDS_MAX, ", ", "encapsulated");
+        return buf;
 }
 
 static void type_setting(const struct route *r, int metric, char buf[static ROUTE_WORDS_MAX]) {
@@ -169,6 +180,7 @@ static void add_gateway(const struct route *r, char buf[static ROUTE_WORDS_MAX])
 
 const char *route_words(const struct route *r, const char *nic, char buf[static ROUTE_WORDS_MAX]) {
         char type[ROUTE_WORD_MAX], table[ROUTE_WORD_MAX], protocol[ROUTE_WORD_MAX], dst[ROUTE_DST_MAX];
+        char settings[ROUTE_WORDS_MAX];
 
         route_format_dst(r, dst);
         buf[0] = '\0';
@@ -183,7 +195,8 @@ const char *route_words(const struct route *r, const char *nic, char buf[static 
                  route_protocol_word(r->protocol, protocol));
         if (r->priority > 0)
                 add_word(buf, ", metric %" PRIu32, r->priority);
-        add_settings(r, buf);
+        if (route_settings(r, settings)[0])
+                add_word(buf, ", %s", settings);
         return buf;
 }
 
