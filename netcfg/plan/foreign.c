@@ -71,8 +71,9 @@ static bool is_at_home(const struct judging *j, const struct home *h, int index)
         return false;
 }
 
+/* What is wrapped goes to who unwraps it, whatever NIC it leaves by. */
 static bool leads_home(const struct judging *j, const struct home *h, const struct route *r) {
-        if (r->type != RTN_UNICAST || r->n_hops == 0)
+        if (r->type != RTN_UNICAST || r->n_hops == 0 || r->wraps)
                 return false;
         for (unsigned k = 0; k < MIN(r->n_hops, (unsigned) ROUTE_HOPS_MAX); k++)
                 if (!is_at_home(j, h, r->hops[k]))

@@ -132,6 +132,14 @@ class Foreign(Routed):
             self.assertIn(words, left)
         self.assertNotIn("mtu", left)
 
+    def test_packets_to_a_peer_are_wrapped(self):
+        # either needs a module of the kernel
+        for how in (["ip6", "id", "7", "dst", "fd00:1::1"], ["mpls", "100", "via", "10.10.1.1"]):
+            done = self.host.run("ip", "route", "add", PEER, "encap", *how, "dev", "eth1")
+            if done.returncode == 0:
+                self.is_named("route.foreign", "FAIL", "eth1", f"route to {PEER}/32 by eth1",
+                              "ip(8), typed")
+
     def test_part_of_the_subnet_by_a_nexthop_object(self):
         self.host.check("ip", "nexthop", "add", "id", "12", "via", "10.10.0.1", "dev", "eth0")
         self.host.check("ip", "route", "add", "10.10.1.0/25", "nhid", "12")

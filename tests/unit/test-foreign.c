@@ -284,6 +284,24 @@ static void narrow_routes(void) {
                      "sudo ip -4 route replace 10.7.0.0/16 via 10.0.0.1 dev eth0 proto dhcp");
 }
 
+/* Packets to peers of the subnet that are wrapped do not reach them; those to elsewhere are a site's own. */
+static void wrapped_packets(void) {
+        struct route *r;
+
+        begin_host(2);
+        r = add_to("10.9.0.0", 16, 3, "10.0.1.1");
+        r->special = r->wraps = true;
+        ASSERT_EQ(judged().verdict, VERDICT_OK);
+        r = add_to("10.0.1.77", 32, 3, NULL);
+        r->protocol = RTPROT_STATIC;
+        r->special = true; /* of IPv6, for one source only: not known whether it is the run's */
+        ASSERT_EQ(judged().verdict, VERDICT_OK);
+        r->wraps = true;
+        ASSERT_ALARM(VERDICT_FAIL, "eth1",
+                     "unicast route to 10.0.1.77/32 by eth1 from table main, protocol static, encapsulated",
+                     "sudo ip -4 route del 10.0.1.77/32 table 254 metric 0");
+}
+
 /* What makes a route slow is an alarm, and its other settings stay; those alone are named. */
 static void tuned_routes(void) {
         _cleanup_finding_list_ struct finding_list calm = FINDING_LIST_NULL, alarm = FINDING_LIST_NULL;
@@ -312,4 +330,5 @@ static void tuned_routes(void) {
 
 TEST_MAIN(part_of_a_subnet, the_whole_subnet, a_link_that_is_down_is_another_matter, bystanders,
           rules_that_end_alike, rules_that_lead_elsewhere, a_tunnel_for_everything, goto_leads_on,
-          the_kernels_own_rules, narrow_routes, tuned_routes)
+          the_kernels_own_rules, narrow_routes, wrapped_packets,
+          tuned_routes)
