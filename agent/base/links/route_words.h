@@ -18,14 +18,14 @@ const char *route_type_word(uint8_t type, char buf[static ROUTE_WORD_MAX]);
 const char *route_table_word(uint32_t table, char buf[static ROUTE_WORD_MAX]);
 /* Who makes routes of that protocol, for a person: "a DHCP client". */
 const char *route_owner(uint8_t protocol);
-/* As ip route names a number of struct route's metrics: "initcwnd"; NULL: it has no name for it. */
+/* As ip route names a number of struct route's metrics: "mtu"; NULL: it has no name for it. */
 const char *route_metric_word(int metric);
 /* Whether it holds connections to a window that no data-centre NIC is filled with ("ip route … window", or a
  * locked cwnd), lets them begin with less than Linux does, or ends packets after few hops. */
 bool route_is_slow(const struct route *r);
 /* What it has beside limits and the least retransmission time changes how connections by it behave. */
 bool route_is_tuned(const struct route *r);
-/* "mtu 1400 locked, initcwnd 40, congctl bbr": all but the least retransmission time. */
+/* "mtu 1400 locked, advmss 1360": all but the least retransmission time. */
 const char *route_settings(const struct route *r, char buf[static ROUTE_WORDS_MAX]);
 
 /* "unicast route to 10.10.1.0/24 by eth1 via 10.10.1.1 from table main, protocol dhcp, metric 100, mtu 1400

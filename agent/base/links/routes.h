@@ -34,7 +34,7 @@ struct route {
         bool wraps;      /* it wraps packets, and is for every source */
         uint32_t nexthop; /* RTA_NH_ID: the nexthop object that it goes by; 0: none */
         uint32_t metrics[RTAX_MAX + 1], locks; /* numbers by RTAX_*, 0: none; locks: bits 1 << RTAX_* */
-        char congestion[16]; /* RTAX_CC_ALGO: "bbr"; empty: none */
+        char congestion[16]; /* RTAX_CC_ALGO, by name; empty: none */
         uint32_t rto_min_ms; /* 0: the kernel's own */
         bool rto_min_locked; /* without the lock TCP does not heed it */
         bool expires;        /* it has a lifetime, which replacing it would lose */
