@@ -557,6 +557,10 @@ ODD = [
          undo="sysctl -qw net.ipv4.tcp_wmem='4096 16384 4194304'"),
     Case("packets-end-after-few-hops", "sysctl -qw net.ipv4.ip_default_ttl=4", words="ip_default_ttl",
          undo="sysctl -qw net.ipv4.ip_default_ttl=64"),
+    Case("own-name-is-a-bridge", "ip link add docker0 type bridge; ip addr add 172.17.0.1/16 dev docker0; "
+         "ip link set docker0 up; cp /etc/hosts /run/hosts; sed -i '/ h0$/d' /etc/hosts; echo 172.17.0.1 h0 "
+         ">> /etc/hosts", words="172.17.0.1.*bridge for containers",
+         undo="ip link del docker0; cp /run/hosts /etc/hosts"),
     Case("subnet-by-a-nexthop-object", f"ip nexthop add id 12 via {GATEWAY} dev eth0; ip route add "
          "10.10.1.0/25 nhid 12", words="10.10.1.0/25", path=True,
          undo="ip route del 10.10.1.0/25 nhid 12; ip nexthop del id 12"),
