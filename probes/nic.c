@@ -203,13 +203,16 @@ static void look_at_loopback(const struct host *h, const struct link_table *t, s
         }
 }
 
-/* nic.qdisc, where the kernel tells. */
+/* nic.qdisc. */
 static void look_at_qdiscs(const struct host *h, const struct probe_context *c, const struct link_table *t,
                            struct sink *s) {
         _cleanup_qdiscs_ struct qdisc_table q = QDISC_TABLE_NULL;
         struct finding f;
+        int r = qdiscs_read(h, &q);
 
-        if (qdiscs_read(h, &q) < 0)
+        if (r < 0 && r != -ENODATA) /* a recorded machine without them */
+                probe_tell(s, WORDS_NIC_QDISC_UNREAD, NULL, strerror(-r), "%s", "");
+        if (r < 0)
                 return;
         for (size_t i = 0; i < t->n; i++) {
                 const struct link *l = &t->links[i];

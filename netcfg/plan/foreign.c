@@ -433,9 +433,7 @@ int plan_judge_qdiscs(const struct intent *i, const struct found *f, struct find
         if (i->no_tpu)
                 return 0;
         if (f->qdiscs_error < 0) {
-                finding_init(&finding, "nic.qdisc", "");
-                finding_set(finding.reason, "queueing disciplines cannot be read: %s",
-                            strerror(-f->qdiscs_error));
+                check_tell(&finding, WORDS_NIC_QDISC_UNREAD, "", strerror(-f->qdiscs_error));
                 return finding_list_add(l, &finding);
         }
         for (size_t k = 0; r == 0 && k < f->links.n; k++)

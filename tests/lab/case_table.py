@@ -561,6 +561,11 @@ ODD = [
          "ip link set docker0 up; cp /etc/hosts /run/hosts; sed -i '/ h0$/d' /etc/hosts; echo 172.17.0.1 h0 "
          ">> /etc/hosts", words="172.17.0.1.*bridge for containers",
          undo="ip link del docker0; cp /run/hosts /etc/hosts"),
+    Case("fair-queue-of-one-packet", "tc qdisc replace dev eth1 root fq_codel limit 1",
+         words="fq_codel limit 1", undo="tc qdisc del dev eth1 root"),
+    Case("queue-by-txqueuelen", "ip link set dev eth1 txqueuelen 2; tc qdisc replace dev eth1 root "
+         "pfifo_fast", words="txqueuelen 2",
+         undo="tc qdisc del dev eth1 root; ip link set dev eth1 txqueuelen 1000"),
     Case("subnet-by-a-nexthop-object", f"ip nexthop add id 12 via {GATEWAY} dev eth0; ip route add "
          "10.10.1.0/25 nhid 12", words="10.10.1.0/25", path=True,
          undo="ip route del 10.10.1.0/25 nhid 12; ip nexthop del id 12"),

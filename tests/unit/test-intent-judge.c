@@ -274,6 +274,25 @@ static void test_nic_setting_verdicts(void) {
         ASSERT_STREQ(nic_setting_check(i.nic_settings[1].kind), "nic.private_flag");
 }
 
-TEST_MAIN(test_nic_setting_verdicts, test_which_nics, test_named_nics, test_stated_mtu,
-          test_reading_sysctls_and_parameters, test_mtu_rule, test_mtu_verdicts, test_sysctl_verdicts,
-          test_sysctl_names)
+/* pfifo_fast goes by the NIC's own number, which no qdisc shows. */
+static void test_short_queue_of_a_nic(void) {
+        struct qdisc q[] = { { .index = 2, .kind = "mq", .root = true, .drops = 7 },
+                             { .index = 2, .kind = "pfifo_fast" } };
+        const struct qdisc_table t = { q, ELEMENTSOF(q) };
+        struct link l = { .index = 2, .name = "eth0", .queue = 1000 };
+        struct finding f;
+
+        ASSERT_TRUE(nic_qdisc_judge(&t, &l, &f) && f.verdict == VERDICT_OK);
+        l.queue = 2;
+        ASSERT_TRUE(nic_qdisc_judge(&t, &l, &f) && f.verdict == VERDICT_WARN);
+        ASSERT_STREQ(f.subject, "eth0");
+        ASSERT_STREQ(f.found, "pfifo_fast, txqueuelen 2");
+        ASSERT_TRUE(strstr(f.reason, "it dropped 7 so far") != NULL);
+        ASSERT_STREQ(f.remedy, "sudo ip link set dev eth0 txqueuelen 1000");
+        (void) snprintf(q[1].kind, sizeof(q[1].kind), "fq_codel");
+        ASSERT_TRUE(nic_qdisc_judge(&t, &l, &f) && f.verdict == VERDICT_OK);
+}
+
+TEST_MAIN(test_nic_setting_verdicts, test_short_queue_of_a_nic, test_which_nics, test_named_nics,
+          test_stated_mtu, test_reading_sysctls_and_parameters, test_mtu_rule, test_mtu_verdicts,
+          test_sysctl_verdicts, test_sysctl_names)

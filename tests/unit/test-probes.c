@@ -188,12 +188,16 @@ static void nic_drift(void) {
 static void nic_garbage(void) {
         _cleanup_scratch_ struct scratch s = scratch_new();
         const struct probe_context c = { 0 };
-        _cleanup_collected_ struct collected got;
+        _cleanup_collected_ struct collected got, queues;
 
         scratch_write(&s, "netlink/links", "this is no netlink dump, whatever it says");
         ASSERT_TRUE(probe(s.path, "nic", &c, &got) < 0);
         ASSERT_EQ(got.findings.n, 1);
         ASSERT_EQ(find(&got, "nic", "")->verdict, VERDICT_UNKNOWN);
+        copy_dump(&s, GOOD "/netlink/links");
+        scratch_write(&s, "netlink/qdiscs", "nor is this");
+        ASSERT_OK(probe(s.path, "nic", &c, &queues));
+        ASSERT_EQ(find(&queues, "nic.qdisc", "")->verdict, VERDICT_UNKNOWN);
 }
 
 static struct intent intent_nic_settings(void) {

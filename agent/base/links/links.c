@@ -26,6 +26,7 @@ static const struct nla_policy link_policy[ATTR_MAX + 1] = {
         [IFLA_MTU] = { .type = NLA_U32 },
         [IFLA_MIN_MTU] = { .type = NLA_U32 },
         [IFLA_MAX_MTU] = { .type = NLA_U32 },
+        [IFLA_TXQLEN] = { .type = NLA_U32 },
         [IFLA_MASTER] = { .type = NLA_U32 },
         [IFLA_LINK] = { .type = NLA_U32 },
         [IFLA_LINK_NETNSID] = { .type = NLA_U32 },
@@ -77,6 +78,7 @@ static int parse_link(struct nlmsghdr *h, void *ret_item) {
         l.mtu = u32_or_0(a[IFLA_MTU]);
         l.min_mtu = u32_or_0(a[IFLA_MIN_MTU]);
         l.max_mtu = u32_or_0(a[IFLA_MAX_MTU]);
+        l.queue = u32_or_0(a[IFLA_TXQLEN]);
         l.master = (int) u32_or_0(a[IFLA_MASTER]);
         l.carrier_changes = u32_or_0(a[IFLA_CARRIER_CHANGES]);
         l.carrier = a[IFLA_CARRIER] && nla_get_u8(a[IFLA_CARRIER]) != 0;
