@@ -131,24 +131,27 @@ static bool answers_no_arp(const struct host *h, const char *nic) {
 
 static void look_at(const struct host *h, const struct probe_context *c, const struct link *l,
                     struct sink *s) {
-        char nic[IF_NAMESIZE];
+        char nic[IF_NAMESIZE], xdp[16];
         bool mute;
 
         memcpy(nic, l->name, sizeof(nic));
         nic[sizeof(nic) - 1] = '\0';
         mute = answers_no_arp(h, nic);
         (void) make_printable(nic);
+        (void) snprintf(xdp, sizeof(xdp), "%" PRIu32, l->xdp);
         probe_tell(s,
                    !l->up      ? WORDS_NIC_DOWN :
                    l->no_arp   ? WORDS_NIC_NO_ARP :
                    !l->carrier ? WORDS_NIC_NO_CARRIER :
                    mute        ? WORDS_NIC_ARP_IGNORED :
+                   l->xdp > 0  ? WORDS_NIC_LINK_XDP :
                                  WORDS_NIC_LINK,
-                   nic, NULL, "%s",
+                   nic, xdp, "%s",
                    !l->up      ? "down" :
                    l->no_arp   ? "up, without ARP" :
                    !l->carrier ? "up, no carrier" :
                    mute        ? "up, answers no ARP" :
+                   l->xdp > 0  ? "up, with an XDP program" :
                                  "up");
         check_mtu(h, c, l, nic, s);
         put_int(s, METRIC_NIC_UP, l->up && l->carrier, nic, nic, NULL);

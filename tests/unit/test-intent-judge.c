@@ -145,6 +145,22 @@ static void test_mtu_verdicts(void) {
         judge(0, 8896, 1460, 65535, VERDICT_OK, "");
 }
 
+/* With such a program the driver may refuse what is typed. */
+static void test_mtu_with_xdp(void) {
+        const struct intent i = { .mtu = 8896, .network_mtu = 8896 };
+        struct link l = nic(1460, 65535);
+        struct finding f;
+
+        l.xdp = 17;
+        intent_judge_mtu(&i, &l, &f);
+        ASSERT_EQ(f.verdict, VERDICT_FAIL);
+        ASSERT_TRUE(strstr(f.reason, "the XDP program 17") != NULL);
+        ASSERT_TRUE(strstr(f.remedy, "sudo tpu-netcfg --once # where that is refused") != NULL);
+        l.mtu = 8896;
+        intent_judge_mtu(&i, &l, &f);
+        ASSERT_EQ(f.verdict, VERDICT_OK);
+}
+
 static void test_sysctl_verdicts(void) {
         const struct intent_sysctl s = { .name = "net.ipv4.tcp_rmem", .value = "1 2 3", .source = "docs" };
         struct finding f;
@@ -295,4 +311,4 @@ static void test_short_queue_of_a_nic(void) {
 
 TEST_MAIN(test_nic_setting_verdicts, test_short_queue_of_a_nic, test_which_nics, test_named_nics,
           test_stated_mtu, test_reading_sysctls_and_parameters, test_mtu_rule, test_mtu_verdicts,
-          test_sysctl_verdicts, test_sysctl_names)
+          test_mtu_with_xdp, test_sysctl_verdicts, test_sysctl_names)
