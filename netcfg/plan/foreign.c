@@ -238,6 +238,23 @@ static void judge_home(struct judging *j, const struct home *h) {
         }
 }
 
+/* Google Cloud gives a NIC an address without its subnet. The longest route that covers the address leads
+ * to the subnet, or to a part of it; by a data-centre NIC it leads where the default routes do. */
+static void judge_around(struct judging *j, const struct home *h) {
+        const struct address *a = h->address;
+        const struct flow around = { a->family, NULL, a->bytes, (uint8_t) (whole_len(a->family) - 1) };
+        struct lookup k = lookup_flow(j->f, &around, NULL);
+        const struct route *r = k.route;
+
+        if (r && (r->dst_len == 0 || source_is_own_route(r) ||
+                  (source_is_data_route(j->i, &j->f->links, r) && !r->wraps)))
+                return;
+        if (r)
+                blame_route(j, h, r, _WORDS_MAX);
+        else if (k.rule && is_foreign_rule(k.rule))
+                blame_rule(j, h, k.rule, WORDS_FOREIGN_RULE);
+}
+
 static bool has_default(const struct judging *j, const struct home *h) {
         for (size_t k = 0; k < j->f->routes.n; k++) {
                 const struct route *r = &j->f->routes.routes[k];
@@ -331,6 +348,8 @@ int plan_judge_foreign(const struct intent *i, const struct found *f, struct fin
                 h = home_of(nic, a);
                 if (h.has_subnet)
                         judge_home(&j, &h);
+                else
+                        judge_around(&j, &h);
                 judge_way_out(&j, &h);
                 judge_halves(&j, &h);
         }

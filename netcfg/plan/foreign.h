@@ -3,7 +3,8 @@
 /*
  * Routes and rules that are not ours and change where the run's traffic goes. That is what is sent to the
  * subnet of a data-centre NIC, and what is sent from its addresses to other networks. Whether one does is
- * looked up as the kernel does it (lookup.h). What ends alike is no alarm. Neither is what only marked
+ * looked up as the kernel does it (lookup.h). Of an address without a subnet, the longest route that covers
+ * the address itself counts. What ends alike is no alarm. Neither is what only marked
  * packets meet, nor a host route to a device of this host, which a container's is. Pure.
  */
 #include "op.h"

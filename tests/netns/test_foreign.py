@@ -132,6 +132,15 @@ class Foreign(Routed):
             self.assertIn(words, left)
         self.assertNotIn("mtu", left)
 
+    def test_a_vpn_over_an_address_without_a_subnet(self):
+        for words in (["addr", "flush", "dev", "eth1", "scope", "global"],
+                      ["addr", "add", "10.10.1.10/32", "dev", "eth1"],
+                      ["route", "add", "10.10.1.1", "dev", "eth1"],
+                      ["link", "add", "vpn0", "type", "bridge"], ["link", "set", "vpn0", "up"],
+                      ["route", "add", "10.0.0.0/8", "dev", "vpn0"]):
+            self.host.check("ip", *words)
+        self.is_named("route.foreign", "FAIL", "eth1", "route to 10.0.0.0/8 by vpn0", "ip(8), typed")
+
     def test_packets_to_a_peer_are_wrapped(self):
         # either needs a module of the kernel
         for how in (["ip6", "id", "7", "dst", "fd00:1::1"], ["mpls", "100", "via", "10.10.1.1"]):

@@ -302,6 +302,33 @@ static void wrapped_packets(void) {
                      "sudo ip -4 route del 10.0.1.77/32 table 254 metric 0");
 }
 
+/* The address is a /32, as Google Cloud gives it: a VPN that takes 10.0.0.0/8 takes the peers, too. */
+static void around_an_address_without_subnet(void) {
+        struct route *r;
+
+        begin_host(1);
+        m.addresses[0].prefix_len = 32;
+        for (size_t k = m.found.routes.n; k-- > 0;) /* the kernel makes none then */
+                if (m.routes[k].dst_len == 24)
+                        m.routes[k] = m.routes[--m.found.routes.n];
+        (void) add_to("10.0.0.1", 32, 2, NULL);
+        (void) add_to("10.4.0.0", 14, BRIDGE, NULL);
+        ASSERT_EQ(judged().verdict, VERDICT_OK);
+        r = add_to("10.0.0.0", 8, WG, NULL);
+        r->protocol = RTPROT_STATIC;
+        (void) add_to("10.0.0.0", 20, 2, "10.0.0.1"); /* by the NIC, and longer */
+        ASSERT_EQ(judged().verdict, VERDICT_OK);
+        m.found.routes.n--;
+        ASSERT_ALARM(VERDICT_FAIL, "eth0", "unicast route to 10.0.0.0/8 from table main, protocol static",
+                     "sudo ip -4 route del 10.0.0.0/8 table 254 metric 0");
+        r->type = RTN_UNREACHABLE;
+        ASSERT_ALARM(VERDICT_FAIL, "eth0",
+                     "unreachable route to 10.0.0.0/8 from table main, protocol static",
+                     "sudo ip -4 route del unreachable 10.0.0.0/8 proto static");
+        r->type = RTN_THROW;
+        ASSERT_EQ(judged().verdict, VERDICT_OK);
+}
+
 /* What makes a route slow is an alarm, and its other settings stay; those alone are named. */
 static void tuned_routes(void) {
         _cleanup_finding_list_ struct finding_list calm = FINDING_LIST_NULL, alarm = FINDING_LIST_NULL;
@@ -331,4 +358,4 @@ static void tuned_routes(void) {
 TEST_MAIN(part_of_a_subnet, the_whole_subnet, a_link_that_is_down_is_another_matter, bystanders,
           rules_that_end_alike, rules_that_lead_elsewhere, a_tunnel_for_everything, goto_leads_on,
           the_kernels_own_rules, narrow_routes, wrapped_packets,
-          tuned_routes)
+          around_an_address_without_subnet, tuned_routes)
