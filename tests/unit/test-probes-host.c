@@ -362,7 +362,8 @@ static void platform(void) {
         static const struct {
                 const char *file, *manager, *subject, *remedy;
         } cases[] = {
-                { "export JAX_PLATFORMS=\"cpu\"\n", "", "/etc/environment", "/^(export )?JAX_PLATFORMS=/d" },
+                { " export JAX_PLATFORMS=\"cpu\"\n", "", "/etc/environment",
+                  "sudo sed -Ei '/^\\s*(export )?JAX_PLATFORMS=/d' /etc/environment" },
                 { "", "PJRT_DEVICE=CPU\n", "systemd", "sudo systemctl unset-environment PJRT_DEVICE" },
                 { "JAX_PLATFORMS=tpu,cpu\nPJRT_DEVICE=\"\"\n", "PJRT_DEVICE=TPU\n", NULL, NULL },
         };
@@ -388,11 +389,14 @@ static void proxy(void) {
         scratch_write(&s, "etc/environment",
                       "# HTTP_PROXY=x\nexport "
                       "https_proxy=http://u:secret@p:1\nno_proxy=localhost\nALL_PROXY=\nmy_proxyx=1\n");
-        scratch_write(&s, "systemd/environment", "PATH=/bin\nHTTPS_PROXY=http://u:secret@p\n");
+        scratch_write(&s, "systemd/environment",
+                      "PATH=/bin\nHTTPS_PROXY=http://u:secret@p\nhttp_proxy=http://p\n");
         ASSERT_OK(probe(s.path, "proxy", &nothing, &got));
         ASSERT_EQ(find(&got, "proxy", "/etc/environment")->verdict, VERDICT_WARN);
         ASSERT_STREQ(find(&got, "proxy", "/etc/environment")->found, "https_proxy");
-        ASSERT_STREQ(find(&got, "proxy", "systemd")->found, "HTTPS_PROXY");
+        ASSERT_STREQ(find(&got, "proxy", "systemd")->found, "HTTPS_PROXY, http_proxy");
+        ASSERT_HAS(find(&got, "proxy", "systemd")->remedy,
+                   "sudo systemctl unset-environment HTTPS_PROXY http_proxy;");
         for (size_t i = 0; i < got.findings.n; i++)
                 ASSERT_TRUE(!strstr(got.findings.items[i].reason, "secret") &&
                             !strstr(got.findings.items[i].remedy, "secret"));
