@@ -136,10 +136,9 @@ static int read_text(const struct name_file *f, char **ret, char why[static NAME
         else if ((n = io_read_up_to(fd, text, (size_t) st.st_size)) >= 0 && memchr(text, '\0', (size_t) n))
                 what = "it holds a NUL: no text";
         if (n < 0)
-                what = strerror((int) -n);
+                return text_fail(why, NAME_LIST_WHY_MAX, (int) n, "%s: %s", f->path, strerror((int) -n));
         if (what)
-                return text_fail(why, NAME_LIST_WHY_MAX, n < 0 ? (int) n : -EBADMSG, "%s: %s", f->path,
-                                 what);
+                return text_fail(why, NAME_LIST_WHY_MAX, -EBADMSG, "%s: %s", f->path, what);
         text[n] = '\0';
         *ret = TAKE_PTR(text);
         return 0;

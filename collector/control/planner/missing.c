@@ -21,12 +21,19 @@ static void stop_asking(struct gang_run *r) {
         r->watch.open = false;
 }
 
+static void set_quiet(struct gang_run *r, usec_t since) {
+        r->dirty = r->dirty || r->watch.quiet != since;
+        r->watch.quiet = since;
+}
+
 static void ask_next_host(struct gang *g, struct gang_run *r) {
         struct gang_watch *w = &r->watch;
         const struct slot *s = tally_pick(g, r, w->number);
 
-        if (!s) {
+        if (!s) { /* nobody can be asked any more: from the last answer on no step is seen */
                 stop_asking(r);
+                if (w->quiet == 0)
+                        set_quiet(r, MAX(w->answered, w->began));
                 return;
         }
         w->number = w->number < UINT32_MAX - 1 ? w->number + 1 : 1;
@@ -34,11 +41,6 @@ static void ask_next_host(struct gang *g, struct gang_run *r) {
         w->open = true;
         (void) snprintf(w->host, sizeof(w->host), "%s", json_string_value(s->host));
         r->dirty = true;
-}
-
-static void set_quiet(struct gang_run *r, usec_t since) {
-        r->dirty = r->dirty || r->watch.quiet != since;
-        r->watch.quiet = since;
 }
 
 /*
