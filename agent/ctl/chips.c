@@ -136,12 +136,9 @@ int verb_chips(const struct ctl *c, int argc, char *argv[]) {
                 { "watch", NULL, "show it again every 2 s until it is interrupted", NULL, &watch },
                 OPTION_JSON(&json),
         };
-        struct options o = { .program = "tpuctl chips",
-                             .synopsis = "[--watch] [--json]",
-                             .defs = defs,
-                             .n_defs = ELEMENTSOF(defs),
-                             .summary = "Shows who holds each TPU device of this host, and how full and "
-                                        "busy each chip is." };
+        struct options o = VERB_OPTIONS(
+                "chips", "[--watch] [--json]", defs,
+                "Shows who holds each TPU device of this host, and how full and busy each chip is.");
         struct view v = { &o, &json };
         struct words w;
         int r;

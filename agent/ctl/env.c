@@ -43,15 +43,11 @@ int verb_identity(const struct ctl *c, int argc, char *argv[]) {
         _cleanup_host_ struct host h = HOST_NULL;
         bool json = false;
         const struct option_def defs[] = { { "json", NULL, "print JSON", NULL, &json } };
-        struct options o = {
-                .program = "tpuctl identity",
-                .synopsis = "[--json]",
-                .defs = defs,
-                .n_defs = ELEMENTSOF(defs),
-                .summary = "Shows slice, worker, peers and chips of this host, the source of each, and "
-                           "what contradicts what.\n"
-                           "--config FILE replaces identity.conf. Exit code as of a check."
-        };
+        struct options o = VERB_OPTIONS(
+                "identity", "[--json]", defs,
+                "Shows slice, worker, peers and chips of this host, the source of each, and what "
+                "contradicts what.\n"
+                "--config FILE replaces identity.conf. Exit code as of a check.");
         struct words w;
         int r;
 
@@ -194,17 +190,13 @@ int verb_env(const struct ctl *c, int argc, char *argv[]) {
                 { "explain", NULL, "say in a comment before each line where it comes from", NULL, &explain },
                 { "json", NULL, "print JSON", NULL, &json },
         };
-        struct options o = {
-                .program = "tpuctl env",
-                .synopsis = "[--framework NAME] [--explain | --json] [KEY=VALUE… | RUN]",
-                .defs = defs,
-                .n_defs = ELEMENTSOF(defs),
-                .summary = "Prints the environment that 'tpuctl run' gives a run, ready for a shell. "
-                           "KEY=VALUE: what you would set yourself;\n"
-                           "it is never overridden, and a difference is reported on standard error. RUN: "
-                           "what a run of this "
-                           "host has, for\nits user and root; values of secrets are not shown."
-        };
+        struct options o = VERB_OPTIONS(
+                "env", "[--framework NAME] [--explain | --json] [KEY=VALUE… | RUN]", defs,
+                "Prints the environment that 'tpuctl run' gives a run, ready for a shell. KEY=VALUE: what "
+                "you would set yourself;\n"
+                "it is never overridden, and a difference is reported on standard error. RUN: what a run "
+                "of this host has, for\n"
+                "its user and root; values of secrets are not shown.");
         struct environment_options wanted = { .framework = FRAMEWORK_PLAIN };
         struct words w;
         int r;

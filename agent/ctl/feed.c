@@ -248,15 +248,12 @@ int verb_events(const struct ctl *c, int argc, char *argv[]) {
                   &follow },
                 { "json", NULL, "print JSON; with --follow one object a line", NULL, &json },
         };
-        struct options o = {
-                .program = "tpuctl events",
-                .synopsis = "[--collector URL] [--host NAME] [--slice NAME] [--name NAME] [--since TIME] "
-                            "[--follow] [--json]",
-                .defs = defs,
-                .n_defs = ELEMENTSOF(defs),
-                .summary = "Shows the newest " AS_TEXT(
-                        EVENTS_SHOWN) " events that the collector has, or all since a time, newest last.",
-        };
+        struct options o = VERB_OPTIONS(
+                "events",
+                "[--collector URL] [--host NAME] [--slice NAME] [--name NAME] [--since TIME] [--follow] "
+                "[--json]",
+                defs, "Shows the newest " AS_TEXT(EVENTS_SHOWN)
+                      " events that the collector has, or all since a time, newest last.");
         struct feed f = { .program = o.program, .list = "events", .first_key = "from", .next = -1,
                           .path = "/api/v1/events?limit=" AS_TEXT(EVENTS_SHOWN) };
         char from[CLOCK_TEXT_MAX];

@@ -308,12 +308,9 @@ int verb_fleet(const struct ctl *c, int argc, char *argv[]) {
                 OPTION_JSON(&json),
         };
         _cleanup_free_ char *summary = summary_text();
-        struct options o = { .program = "tpuctl fleet",
-                             .synopsis =
-                                     "[WORD …] [--collector URL] [--slice NAME] [--state STATE] [--json]",
-                             .defs = defs,
-                             .n_defs = ELEMENTSOF(defs),
-                             .summary = summary ? summary : "" };
+        struct options o = VERB_OPTIONS(
+                "fleet", "[WORD …] [--collector URL] [--slice NAME] [--state STATE] [--json]", defs,
+                summary ? summary : "");
         const struct fleet_order *order;
         struct collector collector;
         struct problem problem;

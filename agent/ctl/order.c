@@ -170,13 +170,11 @@ static void split(const char *word, char *check, size_t size, const char **ret_s
 int verb_silence(const struct ctl *c, int argc, char *argv[]) {
         struct about a = { 0 };
         const struct option_def defs[] = { OPTION_UNTIL(&a.until, "its end, which must be given") };
-        struct options o = { .program = "tpuctl silence",
-                             .synopsis = "CHECK[:SUBJECT] --until TIME REASON",
-                             .defs = defs,
-                             .n_defs = ELEMENTSOF(defs),
-                             .summary = "A check (nic.mtu, nic.mtu:eth0) or a group of checks (nic) does "
-                                        "not count for the host's "
-                                        "state. Its changes are still\nevents. Root only." };
+        struct options o = VERB_OPTIONS(
+                "silence", "CHECK[:SUBJECT] --until TIME REASON", defs,
+                "A check (nic.mtu, nic.mtu:eth0) or a group of checks (nic) does not count for the host's "
+                "state. Its changes are still\n"
+                "events. Root only.");
         struct words w;
         char check[128];
         int r = words_parse(c, &o, argc, argv, 2, WORDS_MAX, &w);
@@ -221,15 +219,10 @@ static void warn_configured(const char *root) {
 int verb_mode(const struct ctl *c, int argc, char *argv[]) {
         struct about a = { 0 };
         const struct option_def defs[] = { OPTION_UNTIL(&a.until, "observe ends by itself") };
-        struct options o = {
-                .program = "tpuctl mode",
-                .synopsis = "observe|repair [REASON] [--until TIME]",
-                .defs = defs,
-                .n_defs = ELEMENTSOF(defs),
-                .summary =
-                        "observe: the agents of this host watch everything and change nothing. repair: as "
-                        "configured again. Root only."
-        };
+        struct options o = VERB_OPTIONS(
+                "mode", "observe|repair [REASON] [--until TIME]", defs,
+                "observe: the agents of this host watch everything and change nothing. repair: as "
+                "configured again. Root only.");
         struct words w;
         int r = words_parse(c, &o, argc, argv, 1, WORDS_MAX, &w);
 

@@ -131,13 +131,10 @@ int verb_runs(const struct ctl *c, int argc, char *argv[]) {
                 OPTION_COLLECTOR(&url),
                 OPTION_JSON(&json),
         };
-        struct options o = { .program = "tpuctl runs",
-                             .synopsis = "[--fleet | --goodput] [--json]",
-                             .defs = defs,
-                             .n_defs = ELEMENTSOF(defs),
-                             .summary =
-                                     "Lists the runs of this host, as tpu-launchd reports them; their steps "
-                                     "come from tpu-hostd." };
+        struct options o = VERB_OPTIONS(
+                "runs", "[--fleet | --goodput] [--json]", defs,
+                "Lists the runs of this host, as tpu-launchd reports them; their steps come from "
+                "tpu-hostd.");
         struct problem problem;
         json_t *answer = NULL;
         struct words w;
@@ -207,15 +204,11 @@ int verb_stop(const struct ctl *c, int argc, char *argv[]) {
                 { "yes", NULL, "do not ask before a run over slices is ended", NULL, &yes },
                 OPTION_COLLECTOR(&url),
         };
-        struct options o = { .program = "tpuctl stop",
-                             .synopsis = "NAME [--fleet | --here] [--yes]",
-                             .defs = defs,
-                             .n_defs = ELEMENTSOF(defs),
-                             .summary = "Ends a run: TERM to all its processes, KILL after its grace time. "
-                                        "What this host has as a "
-                                        "part of a run over slices\nis ended on all of its hosts, by the "
-                                        "collector, unless --here "
-                                        "says otherwise." };
+        struct options o = VERB_OPTIONS(
+                "stop", "NAME [--fleet | --here] [--yes]", defs,
+                "Ends a run: TERM to all its processes, KILL after its grace time. What this host has as "
+                "a part of a run over slices\n"
+                "is ended on all of its hosts, by the collector, unless --here says otherwise.");
         Local__StopRequest m = LOCAL__STOP_REQUEST__INIT;
         _cleanup_free_ uint8_t *buf = NULL;
         struct problem problem;

@@ -63,12 +63,10 @@ int screen_status(json_t *s, usec_t now, FILE *out) {
 int verb_status(const struct ctl *c, int argc, char *argv[]) {
         bool json = false;
         const struct option_def defs[] = { OPTION_JSON(&json) };
-        struct options o = { .program = "tpuctl status",
-                             .synopsis = "[--json]",
-                             .defs = defs,
-                             .n_defs = ELEMENTSOF(defs),
-                             .summary = "Asks tpu-hostd how this host is. Exit code: 0 ready, 1 degraded, 2 "
-                                        "unfit, 3 unknown or no answer." };
+        struct options o = VERB_OPTIONS(
+                "status", "[--json]", defs,
+                "Asks tpu-hostd how this host is. Exit code: 0 ready, 1 degraded, 2 unfit, 3 unknown or "
+                "no answer.");
         struct words w;
         int r = words_parse(c, &o, argc, argv, 0, 0, &w);
 

@@ -172,15 +172,11 @@ int verb_uplink(const struct ctl *c, int argc, char *argv[]) {
                 { "drain", NULL, "wait until all that is here now is delivered, at most SPAN (default 30s)",
                   NULL, &wait },
         };
-        struct options o = {
-                .program = "tpuctl uplink",
-                .synopsis = "[--json] | --drain [SPAN]",
-                .defs = defs,
-                .n_defs = ELEMENTSOF(defs),
-                .summary = "Shows the records that wait on this host, were sent or lost, and what each "
-                           "endpoint answered. Exit code: 0 delivering, or drained; 1 the spool cannot "
-                           "be written; 2 no endpoint takes a class, or not drained in time; 3 no answer."
-        };
+        struct options o = VERB_OPTIONS(
+                "uplink", "[--json] | --drain [SPAN]", defs,
+                "Shows the records that wait on this host, were sent or lost, and what each endpoint "
+                "answered. Exit code: 0 delivering, or drained; 1 the spool cannot be written; 2 no "
+                "endpoint takes a class, or not drained in time; 3 no answer.");
         usec_t span = 30 * USEC_PER_SEC;
         struct problem problem;
         json_t *status, *u;

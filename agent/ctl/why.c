@@ -76,12 +76,11 @@ int verb_why(const struct ctl *c, int argc, char *argv[]) {
                 OPTION_COLLECTOR(&url),
                 OPTION_JSON(&json),
         };
-        struct options o = { .program = "tpuctl why",
-                             .synopsis = "NAME [--fleet] [--json]",
-                             .defs = defs,
-                             .n_defs = ELEMENTSOF(defs),
-                             .summary = "Shows why a run ended: the host that ended first and its reason, "
-                                        "what followed on the others,\nand the last lines there." };
+        struct options o = VERB_OPTIONS(
+                "why", "NAME [--fleet] [--json]", defs,
+                "Shows why a run ended: the host that ended first and its reason, what followed on the "
+                "others,\n"
+                "and the last lines there.");
         struct words w;
         char path[128];
         int r;

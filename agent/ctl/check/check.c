@@ -262,16 +262,13 @@ int verb_check(const struct ctl *c, int argc, char *argv[]) {
                 { "probe", "NAME", "run one probe, print its lines and exit (for tpuctl itself)", &probe,
                   NULL },
         };
-        struct options o = { .program = "tpuctl check",
-                             .synopsis = "[NAME] [--problems] [--json] [--peer A,B]",
-                             .defs = defs,
-                             .n_defs = ELEMENTSOF(defs),
-                             .summary = "Looks at this host now, without any daemon and without root. NAME "
-                                        "is a group of checks (tpu, nic, disk,\n"
-                                        "identity, …) or one of them (nic.mtu). 'path' sends packets of "
-                                        "full size to the peers\n"
-                                        "and finds what does not arrive; it runs only when asked for.\n"
-                                        "Exit code: 0 all OK, 1 WARN, 2 FAIL, 3 UNKNOWN." };
+        struct options o = VERB_OPTIONS(
+                "check", "[NAME] [--problems] [--json] [--peer A,B]", defs,
+                "Looks at this host now, without any daemon and without root. NAME is a group of checks "
+                "(tpu, nic, disk,\n"
+                "identity, …) or one of them (nic.mtu). 'path' sends packets of full size to the peers\n"
+                "and finds what does not arrive; it runs only when asked for.\n"
+                "Exit code: 0 all OK, 1 WARN, 2 FAIL, 3 UNKNOWN.");
         const char *name;
         struct words w;
         int r;

@@ -188,16 +188,14 @@ int verb_diagnose(const struct ctl *c, int argc, char *argv[]) {
                   &wish.all },
                 { "json", NULL, "print JSON", NULL, &wish.json },
         };
-        struct options o = {
-                .program = "tpuctl diagnose",
-                .synopsis = "SLICE [--episode EPISODE|--capture | --from agents | --from FILE [FILE…]] "
-                            "[--hosts N] [--run STATE] [--all-threads] [--json]",
-                .defs = defs,
-                .n_defs = ELEMENTSOF(defs),
-                .summary = "Says which host holds a run up, and where it is stuck, from the captures of all "
-                           "its hosts.\nSLICE: its name; of files also 'all'. Exit codes: 0 the run goes "
-                           "on, 1 there is no such slice, 2 a host is named, 3 nobody can be named."
-        };
+        struct options o = VERB_OPTIONS(
+                "diagnose",
+                "SLICE [--episode EPISODE|--capture | --from agents | --from FILE [FILE…]] [--hosts N] "
+                "[--run STATE] [--all-threads] [--json]", defs,
+                "Says which host holds a run up, and where it is stuck, from the captures of all its "
+                "hosts.\n"
+                "SLICE: its name; of files also 'all'. Exit codes: 0 the run goes on, 1 there is no such "
+                "slice, 2 a host is named, 3 nobody can be named.");
         struct words w;
         int r = words_parse(c, &o, argc, argv, 1, WORDS_MAX, &w);
 

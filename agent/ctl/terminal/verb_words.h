@@ -5,6 +5,13 @@
 
 #define WORDS_MAX 1024
 
+/* A verb's options: its name, what --help says, and its table. */
+#define VERB_OPTIONS(verb, usage, table, text)                                                              \
+        {                                                                                                   \
+                .program = "tpuctl " verb, .synopsis = (usage), .summary = (text), .defs = (table),         \
+                .n_defs = ELEMENTSOF(table)                                                                 \
+        }
+
 struct words {
         const char *items[WORDS_MAX]; /* borrowed from argv */
         size_t n;
