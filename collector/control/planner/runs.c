@@ -152,10 +152,8 @@ static int step_preparing(struct gang *g, struct gang_run *r, usec_t *ret_next) 
         if (t.prepared == t.hosts) {
                 json_t *notes = list_words(g, r, true);
 
-                if (!notes)
+                if (replace_value(&r->notes, notes) < 0)
                         return -ENOMEM;
-                json_decref(r->notes);
-                r->notes = notes;
                 r->refused = false;
                 r->refusals = 0;
                 r->deadline = 0;

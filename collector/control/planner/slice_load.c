@@ -87,9 +87,7 @@ static int presume_live(struct gang *g, struct slice *s, const json_t *v, char w
                 r = hold_slot(g, s, &h, &slot);
         if (r < 0 || slot->live || !*incarnation || !streq(json_string_value(slot->id), h.id))
                 return r;
-        json_decref(slot->incarnation);
-        slot->incarnation = json_string(incarnation);
-        if (!slot->incarnation)
+        if (replace_value(&slot->incarnation, json_string(incarnation)) < 0)
                 return -ENOMEM;
         slot->live = slot->presumed = true;
         slot_changed(slot);

@@ -26,13 +26,12 @@ void run_enter(struct gang_run *r, enum run_state state, usec_t now) {
 int run_set_waits(struct gang_run *r, json_t *waits) {
         if (!waits)
                 return -ENOMEM;
-        if (!json_equal(r->waits_for, waits)) {
-                json_decref(r->waits_for);
-                r->waits_for = json_incref(waits);
-                r->dirty = true;
+        if (json_equal(r->waits_for, waits)) {
+                json_decref(waits);
+                return 0;
         }
-        json_decref(waits);
-        return 0;
+        r->dirty = true;
+        return replace_value(&r->waits_for, waits);
 }
 
 /* The last entry of the history ends now. */
@@ -52,9 +51,7 @@ static int run_close_history(struct gang_run *r, usec_t now) {
                 return -ENOMEM;
         }
         json_decref(entry);
-        json_decref(r->history);
-        r->history = history;
-        return 0;
+        return replace_value(&r->history, history);
 }
 
 int run_end(struct gang_run *r, enum run_outcome outcome, usec_t now) {
@@ -144,9 +141,7 @@ static int add_history(struct gang_run *r, json_t *names, usec_t now) {
                 return -ENOMEM;
         if (json_array_size(history) > HISTORY_MAX)
                 (void) json_array_remove(history, 0);
-        json_decref(r->history);
-        r->history = history;
-        return 0;
+        return replace_value(&r->history, history);
 }
 
 static int take_slices(struct gang *g, struct gang_run *r, const struct choice *c, json_t *names) {
@@ -166,8 +161,7 @@ static int take_slices(struct gang *g, struct gang_run *r, const struct choice *
                         g->slices[i]->run = NULL;
         for (size_t i = 0; i < c->n; i++)
                 c->slices[i]->run = r;
-        json_decref(r->slices);
-        r->slices = slices;
+        (void) replace_value(&r->slices, slices); /* they are there */
         json_decref(r->coordinator);
         r->coordinator = coordinator_of(r, c->slices[0]);
         return r->coordinator ? 0 : -ENOMEM;
