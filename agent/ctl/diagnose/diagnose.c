@@ -22,14 +22,12 @@ struct wish {
 };
 
 static int parse_hosts(const struct options *o, const char *text, uint32_t *ret) {
-        char *end;
-        unsigned long n = text ? strtoul(text, &end, 10) : 0;
+        char why[96];
 
-        if (text && (*end || end == text || n == 0 || n > SCENE_HOSTS_MAX))
-                return options_fail(o->program, -EINVAL, "--hosts is a number from 1 to %u, not '%s'",
-                                    SCENE_HOSTS_MAX, text);
-        *ret = (uint32_t) n;
-        return 0;
+        if (!text || config_parse_u32_within(text, 1, SCENE_HOSTS_MAX, ret, why) == 0)
+                return 0;
+        return options_fail(o->program, -EINVAL, "--hosts is a number from 1 to %u, not '%s'",
+                            SCENE_HOSTS_MAX, text);
 }
 
 static int parse_run(const struct options *o, const char *text, enum stall_state *ret) {
