@@ -68,12 +68,9 @@ static const struct column chip_columns[] = {
 static int screen_chips(json_t *answer, usec_t now, FILE *out) {
         const json_t *devices = json_object_get(answer, "devices"),
                      *chips = json_object_get(answer, "chips");
-        int r = 0;
+        int r = show_list(out, devices, now, device_columns, ELEMENTSOF(device_columns),
+                          "no TPU device on this host\n");
 
-        if (json_array_size(devices) == 0)
-                fputs("no TPU device on this host\n", out);
-        else
-                r = show_table(out, devices, now, device_columns, ELEMENTSOF(device_columns));
         if (r == 0 && json_array_size(chips) > 0) {
                 show(out, answer, now,
                      "\nas libtpu reported[ for run {run}], {looked:age} ago"

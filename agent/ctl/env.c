@@ -135,7 +135,7 @@ static int env_of_run(const struct options *o, const char *name, bool json) {
         Local__EnvironmentReply *reply;
         struct problem problem = { 0 };
         struct frame f;
-        json_t *list;
+        json_auto_t *list = NULL;
         int r;
 
         m.name = wire_text(name);
@@ -161,9 +161,7 @@ static int env_of_run(const struct options *o, const char *name, bool json) {
                 print_clean(stderr, reply->hidden[i], false);
                 fputc('\n', stderr);
         }
-        r = json ? report_print_json(stdout, json_pack("{s:s, s:o}", "name", name, "environment", list)) : 0;
-        if (!json)
-                json_decref(list);
+        r = json ? report_print_json(stdout, json_pack("{s:s, s:O}", "name", name, "environment", list)) : 0;
         local__environment_reply__free_unpacked(reply, NULL);
         return r < 0 || fflush(stdout) == EOF ? EXIT_REFUSED : 0;
 }

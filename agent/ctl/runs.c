@@ -87,15 +87,8 @@ static bool has_story(const json_t *run) {
 int screen_host_runs(json_t *answer, usec_t now, FILE *out) {
         const json_t *runs = json_object_get(answer, "runs"), *run;
         size_t i;
-        int r;
+        int r = show_list(out, runs, now, run_columns, ELEMENTSOF(run_columns), "no runs on this host\n");
 
-        if (!json_is_array(runs))
-                return -EPROTO;
-        if (json_array_size(runs) == 0) {
-                fputs("no runs on this host\n", out);
-                return 0;
-        }
-        r = show_table(out, runs, now, run_columns, ELEMENTSOF(run_columns));
         json_array_foreach(runs, i, run)
                 if (r == 0 && has_story(run))
                         show(out, run, now, STORY);
@@ -163,7 +156,7 @@ static int stop_fleet(const struct options *o, const char *url, const char *name
         char prompt[160];
         struct collector collector;
         struct problem problem;
-        json_t *answer;
+        json_auto_t *answer = NULL;
 
         if (collector_open(o, url, &collector) < 0)
                 return EXIT_USAGE;
@@ -172,7 +165,6 @@ static int stop_fleet(const struct options *o, const char *url, const char *name
                 return EXIT_REFUSED;
         if (run_fleet_stop(&collector, name, &answer, &problem) < 0)
                 return problem_complain(&problem);
-        json_decref(answer);
         printf("%s is being stopped on all its hosts (tpuctl runs --fleet)\n", name);
         return 0;
 }
@@ -184,15 +176,12 @@ static int stop_fleet(const struct options *o, const char *url, const char *name
 static bool is_part(const char *root, const char *name) {
         struct problem problem;
         const json_t *run;
-        json_t *answer;
-        bool part;
+        json_auto_t *answer = NULL;
 
         if (runs_of_launchd(root, name, &answer, &problem) < 0)
                 return false;
         run = json_array_get(json_object_get(answer, "runs"), 0);
-        part = field_number(run, "generation") > 0 && !streq(json_text_of(run, "state"), "exited");
-        json_decref(answer);
-        return part;
+        return field_number(run, "generation") > 0 && !streq(json_text_of(run, "state"), "exited");
 }
 
 int verb_stop(const struct ctl *c, int argc, char *argv[]) {

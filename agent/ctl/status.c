@@ -20,7 +20,7 @@ enum verdict status_verdict(const json_t *s) {
 }
 
 static void print_uplink(const json_t *u, usec_t now, FILE *out) {
-        json_t *classes = show_named(json_object_get(u, "classes"));
+        json_auto_t *classes = show_named(json_object_get(u, "classes"));
 
         show(out, u, now,
              "uplink   [{endpoint!}no endpoint is configured: records are kept on this host only"
@@ -32,7 +32,6 @@ static void print_uplink(const json_t *u, usec_t now, FILE *out) {
         show_each(out, classes, now,
                   "         {name}: {kept} waiting[{dropped>0}, {dropped} dropped]"
                   "[{refused>0}, {refused} refused][{damaged>0}, {damaged} damaged]\n");
-        json_decref(classes);
 }
 
 int screen_status(json_t *s, usec_t now, FILE *out) {

@@ -45,8 +45,8 @@ static int screen_why(json_t *answer, usec_t now, FILE *out) {
 
 static int why_here(const struct options *o, const char *name, bool json) {
         struct problem problem;
-        json_t *answer, *run;
-        int r;
+        json_auto_t *answer = NULL;
+        const json_t *run;
 
         if (runs_of_launchd(o->root, name, &answer, &problem) < 0)
                 return problem_complain(&problem);
@@ -56,16 +56,13 @@ static int why_here(const struct options *o, const char *name, bool json) {
                         "tpuctl why: run %s has not ended: tpuctl runs; if it stalls: "
                         "tpuctl diagnose SLICE\n",
                         name);
-                json_decref(answer);
                 return EXIT_REFUSED;
         }
         if (json)
-                return answer_print(o, answer, &(struct answer_as){ .json = true });
+                return answer_print(o, TAKE_PTR(answer), &(struct answer_as){ .json = true });
         show(stdout, run, clock_real(&clock_system), END);
-        json_decref(answer);
         puts("\nits last lines:");
-        r = logs_show_here(o, name, LINES_SHOWN);
-        return r;
+        return logs_show_here(o, name, LINES_SHOWN);
 }
 
 int verb_why(const struct ctl *c, int argc, char *argv[]) {

@@ -9,6 +9,7 @@
 #include "config.h"
 #include "ctl.h"
 #include "host.h"
+#include "json_text.h"
 #include "table.h"
 
 /* What others say may have several lines: one line here, so that "to do" stays the second. */
@@ -266,14 +267,11 @@ int runs_of_launchd(const char *root, const char *name, json_t **ret, struct pro
         if (!reply)
                 return launchd_garbled(problem);
         list = json_array();
-        for (size_t i = 0; i < reply->n_run && r == 0; i++)
-                r = json_array_append_new(list,
-                                          run_json(reply->run[i])); /* refuses NULL: text that is no UTF-8 */
+        for (size_t i = 0; i < reply->n_run; i++)
+                list = json_list_add(list, run_json(reply->run[i])); /* NULL: text that is no UTF-8 */
         local__run_list_reply__free_unpacked(reply, NULL);
-        if (r < 0) {
-                json_decref(list);
+        if (!list)
                 return launchd_garbled(problem);
-        }
         *ret = json_pack("{s:o}", "runs", list);
         return *ret ? 0 : problem_set(problem, -ENOMEM, NULL, "out of memory");
 }

@@ -76,11 +76,10 @@ static void print_sums(const struct finding_list *l) {
 /* What people ordered is known to tpu-hostd only; a look at the host does not need it. */
 static void print_orders(const char *root) {
         struct problem ignored;
-        json_t *status = NULL;
+        json_auto_t *status = NULL;
 
         if (hostd_call(root, NULL, "/v1/status", USEC_PER_SEC, &status, &ignored) == 0)
                 screen_orders(status, "ordered:", stdout);
-        json_decref(status);
 }
 
 /* It was just asked whether it answers: it is not waited for again. */

@@ -40,6 +40,9 @@ int words_first(const struct options *o, int argc, char *argv[]);
  * own. */
 void words_spell_out(const struct options *o, char letter, char *spelled, int argc, char *argv[]);
 
+/* "PROGRAM: TEXT 'WORD'" (word NULL: the text alone) and where to read on, on standard error. -EINVAL. */
+int words_misuse(const struct options *o, const char *text, const char *word);
+
 /* A run's name: [a-z0-9][a-z0-9-]{0,40}. Else says so and returns -EINVAL. */
 int words_check_run_name(const struct options *o, const char *name);
 
