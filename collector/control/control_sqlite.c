@@ -23,12 +23,11 @@ static int on_row(const char *key, const char *value, void *userdata) {
 }
 
 static int sqlite_start(struct control_store *s) {
-        json_t *records = json_object();
+        json_auto_t *records = json_object();
         int r = records ? store_list_registry(database_of(s), on_row, records) : -ENOMEM;
 
         if (r >= 0)
                 r = s->events->led(records, s->userdata);
-        json_decref(records);
         return r < 0 ? r : 0;
 }
 

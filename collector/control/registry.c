@@ -194,14 +194,14 @@ void registry_wrote(int error, void *userdata) {
 
 /* The collector's own previous records, when its owner is complete. */
 static void publish_loaded(struct registry *r) {
-        json_t *own = r->own_loaded ? json_copy(r->kept) : NULL, *v; /* published() may keep others */
+        json_auto_t *own = r->own_loaded ? json_copy(r->kept) : NULL; /* published() may keep others */
+        json_t *v;
         const char *key;
 
         r->own_loaded = false;
         json_object_foreach (own, key, v)
                 if (r->o.published && startswith(key, REGISTRY_OWN))
                         r->o.published(key, v, r->o.userdata);
-        json_decref(own);
 }
 
 static int decide_now(struct registry *r) {

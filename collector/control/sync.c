@@ -243,8 +243,7 @@ static bool may_say(const struct registry *r, const struct request *q, struct re
 unsigned registry_sync(struct registry *r, struct registry_speaker *who, const char *body, size_t len,
                        void *call, struct registry_body **ret_body) {
         struct request q;
-        unsigned status;
-        json_t *v;
+        json_auto_t *v = NULL;
 
         r->counters.syncs++;
         *ret_body = NULL;
@@ -254,15 +253,12 @@ unsigned registry_sync(struct registry *r, struct registry_speaker *who, const c
                 return refuse_sync(r, 413, "a member is at most 256 KiB", ret_body);
         v = json_loadb(body, len, JSON_REJECT_DUPLICATES, NULL);
         if (!v || parse_request(r, v, &q) < 0)
-                status = refuse_sync(r, 400, "the body is no sync request of version 1", ret_body);
-        else if (!streq(q.tenant ? q.tenant : REGISTRY_TENANT, r->o.tenant))
-                status = refuse_tenant(r, q.tenant ? q.tenant : REGISTRY_TENANT, ret_body);
-        else if (!note_proof(r, v, who))
-                status = refuse_sync(r, 503, "out of memory", ret_body);
-        else if (!may_say(r, &q, who))
-                status = refuse_sync(r, 403, who->why, ret_body);
-        else
-                status = q.member ? sync_member(r, &q, call, ret_body) : sync_same(r, &q, call, ret_body);
-        json_decref(v);
-        return status;
+                return refuse_sync(r, 400, "the body is no sync request of version 1", ret_body);
+        if (!streq(q.tenant ? q.tenant : REGISTRY_TENANT, r->o.tenant))
+                return refuse_tenant(r, q.tenant ? q.tenant : REGISTRY_TENANT, ret_body);
+        if (!note_proof(r, v, who))
+                return refuse_sync(r, 503, "out of memory", ret_body);
+        if (!may_say(r, &q, who))
+                return refuse_sync(r, 403, who->why, ret_body);
+        return q.member ? sync_member(r, &q, call, ret_body) : sync_same(r, &q, call, ret_body);
 }

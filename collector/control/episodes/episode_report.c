@@ -100,8 +100,8 @@ static int on_episode(const struct store_episode *e, void *userdata) {
 }
 
 static int print_report(const struct reading *r, const struct diagnosis *d, FILE *f) {
-        json_t *v = diagnosis_to_json(d, false);
-        char *text = NULL;
+        json_auto_t *v = diagnosis_to_json(d, false);
+        _cleanup_free_ char *text = NULL;
         int k = 0;
 
         if (v && (json_object_set_new(v, "captures", json_integer((json_int_t) r->captures)) < 0 ||
@@ -117,8 +117,6 @@ static int print_report(const struct reading *r, const struct diagnosis *d, FILE
                 k = -ENOMEM;
         else if (fputs(text, f) < 0 || fflush(f) != 0)
                 k = -EIO;
-        free(text);
-        json_decref(v);
         return k;
 }
 

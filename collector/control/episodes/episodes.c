@@ -144,7 +144,7 @@ void episodes_asked(struct episodes *e, const char *slice, const json_t *record,
 static int on_known(const struct store_episode *s, void *userdata) {
         struct episodes *e = userdata;
         struct episode *x = episode_find(e->first, s->episode) ? NULL : add_episode(e, s->episode);
-        json_t *expected = s->expected ? json_loads(s->expected, 0, NULL) : NULL;
+        json_auto_t *expected = s->expected ? json_loads(s->expected, 0, NULL) : NULL;
 
         if (x) {
                 (void) snprintf(x->run, sizeof(x->run), "%.63s", s->run);
@@ -160,7 +160,6 @@ static int on_known(const struct store_episode *s, void *userdata) {
                                  ? USEC_INFINITY
                                  : boot_now(e) + (s->at + OLD > clock_real(e->o.clock) ? e->o.patience : 0);
         }
-        json_decref(expected);
         return 0;
 }
 
@@ -257,7 +256,7 @@ static int add_first_word(const struct episodes *e, const struct episode *x, con
                           const json_t *report, char **ret) {
         char words[FIRST_WORD_SAYS_MAX];
         const struct first_word *w;
-        json_t *copy;
+        json_auto_t *copy = NULL;
 
         episode_compare_words(&e->o, x, v, words, &w);
         if (!w)
@@ -268,7 +267,6 @@ static int add_first_word(const struct episodes *e, const struct episode *x, con
                                          w->slice, "text", w->text, "worker", (json_int_t) w->worker, "at",
                                          (json_int_t) w->at, "verdict", words));
         *ret = copy ? json_dumps(copy, JSON_COMPACT) : NULL;
-        json_decref(copy);
         return *ret ? 0 : -ENOMEM;
 }
 
@@ -317,7 +315,7 @@ static void keep_verdict(struct episodes *e, struct episode *x, const json_t *re
 static void on_report(int result, const char *text, size_t len, void *userdata) {
         struct episodes *e = userdata;
         struct episode *x = e->looking;
-        json_t *report = result == 0 ? json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL) : NULL;
+        json_auto_t *report = result == 0 ? json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL) : NULL;
 
         e->looking = NULL;
         if (report)
@@ -325,7 +323,6 @@ static void on_report(int result, const char *text, size_t len, void *userdata) 
         else
                 log_error("episode %s: it could not be diagnosed: %s", x->id,
                           result < 0 ? strerror(-result) : "no JSON");
-        json_decref(report);
         e->child = child_free(e->child);
         schedule_diagnosis(e, x);
         arm_timer(e);

@@ -186,9 +186,9 @@ static int exchange_of(struct lane *l, bool watches, struct exchange **ret) {
 static char *make_credentials(const struct etcd_client *c) {
         const char *file = c->o.access->password_file;
         _cleanup_close_ int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-        char password[PASSWORD_MAX] = "", *text = NULL;
+        char password[PASSWORD_MAX] = "";
         ssize_t n = fd < 0 ? -errno : io_read_up_to(fd, password, sizeof(password) - 1);
-        json_t *v;
+        json_auto_t *v = NULL;
 
         if (n < 0) {
                 (void) log_warning_errno((int) n, "etcd: EtcdPasswordFile=%s: %m", file);
@@ -198,9 +198,7 @@ static char *make_credentials(const struct etcd_client *c) {
         password[strcspn(password, "\r\n")] = '\0';
         v = json_pack("{s:s, s:s}", "name", c->o.access->user, "password", password);
         explicit_bzero(password, sizeof(password));
-        text = v ? json_dumps(v, JSON_COMPACT) : NULL;
-        json_decref(v);
-        return text;
+        return v ? json_dumps(v, JSON_COMPACT) : NULL;
 }
 
 static int start_call(struct lane *l) {
@@ -281,7 +279,7 @@ int etcd_client_watch(struct etcd_client *c, const char *key, int64_t revision, 
                       void (*ended)(void *userdata), void *userdata) {
         struct lane *l = &c->lanes[LANE_WATCH];
         struct exchange_request q = { .path = "/v3/watch", .header = *c->token ? c->token : NULL };
-        json_t *v;
+        json_auto_t *v = NULL;
         struct exchange *x;
         int r;
 
@@ -290,7 +288,6 @@ int etcd_client_watch(struct etcd_client *c, const char *key, int64_t revision, 
         v = json_pack("{s:{s:o, s:o}}", "create_request", "key", gateway_bytes(key, strlen(key)),
                       "start_revision", gateway_number(revision));
         l->text = v ? json_dumps(v, JSON_COMPACT) : NULL;
-        json_decref(v);
         if (!l->text)
                 return -ENOMEM;
         c->news = news;

@@ -155,17 +155,11 @@ static int add_run(struct gang *g, struct gang_intent *i, usec_t now, struct gan
 }
 
 static bool same_but_stop(json_t *a, json_t *b) {
-        json_t *x = json_copy(a), *y = json_copy(b);
-        bool same = false;
+        json_auto_t *x = json_copy(a), *y = json_copy(b);
 
-        if (x && y) {
-                (void) json_object_del(x, "stop"); /* it need not be there */
-                (void) json_object_del(y, "stop");
-                same = json_equal(x, y);
-        }
-        json_decref(x);
-        json_decref(y);
-        return same;
+        (void) json_object_del(x, "stop"); /* it need not be there */
+        (void) json_object_del(y, "stop");
+        return json_equal(x, y);
 }
 
 /* Of a run that goes on, only `stop` may change. */

@@ -228,11 +228,12 @@ bool run_knows_slice(const json_t *run, const char *slice) {
 /* --- Ends on missing hosts ------------------------------------------------------------------------- */
 
 json_t *run_over(const struct gang *g, const struct gang_run *r) {
-        json_t *over = json_object(), *v;
+        json_auto_t *over = json_object();
+        json_t *v;
         size_t i;
 
         if (r->state != RUN_RUNNING && r->state != RUN_STOPPING)
-                return over; /* it follows from nothing any more */
+                return TAKE_PTR(over); /* it follows from nothing any more */
         json_array_foreach (r->slices, i, v) {
                 const struct slice *s = slice_find(g, json_string_value(json_object_get(v, "slice")));
 
@@ -250,13 +251,11 @@ json_t *run_over(const struct gang *g, const struct gang_run *r) {
                                                           h->name, "generation", (json_int_t) h->generation,
                                                           "state", part_state_name(h->state), "cause",
                                                           h->cause, "code", h->code, "status", h->status,
-                                                          "step", (json_int_t) h->step)) < 0) {
-                                json_decref(over);
+                                                          "step", (json_int_t) h->step)) < 0)
                                 return NULL;
-                        }
                 }
         }
-        return over;
+        return TAKE_PTR(over);
 }
 
 static int add_word(struct slot *s, const json_t *word) {
@@ -291,7 +290,6 @@ int run_restore_over(struct gang *g, struct gang_run *r) {
                     !slot_run(slot_at(s, w), r->intent.spec->name))
                         x = worse(x, add_word(slot_at(s, w), v));
         }
-        json_decref(r->over);
-        r->over = NULL;
+        json_decref(TAKE_PTR(r->over));
         return x;
 }

@@ -389,8 +389,7 @@ int gang_gone(struct gang *g, const char *slice, unsigned worker, const char *in
         slot->live = slot->presumed = false;
         slot->shut_down = shut_down;
         slot->since = now;
-        json_decref(slot->before);
-        slot->before = NULL;
+        json_decref(TAKE_PTR(slot->before));
         slot_changed(slot);
         s->dirty = s->bump = true;
         return 0;

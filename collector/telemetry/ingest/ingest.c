@@ -109,7 +109,7 @@ static int labels_of(struct walk *w, const struct at_hand *h, json_t *labels) {
 
 /* With its attributes. */
 static int visit_whole(struct walk *w, const struct at_hand *h, struct ingest_point *p) {
-        json_t *labels = json_object();
+        json_auto_t *labels = json_object();
         _cleanup_free_ char *text = NULL;
         int r = labels ? labels_of(w, h, labels) : -ENOMEM;
 
@@ -124,7 +124,6 @@ static int visit_whole(struct walk *w, const struct at_hand *h, struct ingest_po
                 p->labels = labels;
                 r = row_visited(w, w->visitor->point(p, w->visitor->userdata), p->name);
         }
-        json_decref(labels);
         return r;
 }
 
@@ -234,7 +233,7 @@ static int visit_event(struct walk *w, struct ingest_event *e, const json_t *bod
 static int leaf_log(struct walk *w, const uint8_t *data, size_t len) {
         Otlp__LogRecord *l = NULL;
         struct ingest_event e = { 0 };
-        json_t *body, *attributes;
+        json_auto_t *body = NULL, *attributes = NULL;
         int r;
 
         r = unpack_message(w, &otlp__log_record__descriptor, INGEST_DEPTH_MAX, data, len, &l);
@@ -248,10 +247,7 @@ static int leaf_log(struct walk *w, const uint8_t *data, size_t len) {
         e.time = (l->time_unix_nano ?: l->observed_time_unix_nano) / NSEC_PER_USEC;
         body = value_to_json(l->body);
         attributes = value_list_to_json(l->attributes, l->n_attributes);
-        r = body && attributes ? visit_event(w, &e, body, attributes) : -ENOMEM;
-        json_decref(body);
-        json_decref(attributes);
-        return r;
+        return body && attributes ? visit_event(w, &e, body, attributes) : -ENOMEM;
 }
 
 static int leaf_resource(struct walk *w, const uint8_t *data, size_t len, struct ingest_resource *ret) {

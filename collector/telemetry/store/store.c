@@ -292,7 +292,7 @@ int store_own_event(struct store *s, const struct event *e, const char *host, co
                     int64_t worker, usec_t now) {
         const struct store_identity identity = { .slice = slice, .worker_id = worker };
         char sentence[EVENT_SENTENCE_MAX];
-        json_t *text = json_string(event_sentence(e, sentence)), *fields = event_to_json(e);
+        json_auto_t *text = json_string(event_sentence(e, sentence)), *fields = event_to_json(e);
         _cleanup_free_ char *body = text ? json_dumps(text, JSON_ENCODE_ANY) : NULL,
                             *attributes = fields ? json_dumps(fields, JSON_COMPACT) : NULL;
         const struct store_event stored = { .service = STORE_OWN_NAME,
@@ -305,8 +305,6 @@ int store_own_event(struct store *s, const struct event *e, const char *host, co
         int64_t id;
         int r = body && attributes ? 0 : -ENOMEM;
 
-        json_decref(text);
-        json_decref(fields);
         if (r >= 0)
                 r = store_find_host(s, *host ? host : STORE_OWN_NAME, now, &id);
         if (r == -EDQUOT)
