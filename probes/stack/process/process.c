@@ -273,6 +273,12 @@ void task_list_clear(struct task_list *l) {
         *l = (struct task_list) { .keep = l->keep };
 }
 
+const struct task *task_list_find(const struct task_list *l, pid_t own) {
+        size_t at = SORTED_PLACE(l->n, i, l->items[i].own < own);
+
+        return own != 0 && at < l->n && l->items[at].own == own ? &l->items[at] : NULL;
+}
+
 int process_open_directory(const struct process *p, const char *name, DIR **ret) {
         int fd = openat(p->dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
             r = io_directory(fd < 0 ? -errno : fd, ret);
