@@ -46,23 +46,19 @@ static int write_record(struct store *t, const char *key, const json_t *value) {
 
 static int write_batch(struct control_store *s, const json_t *batch) {
         struct store *t = database_of(s);
+        int r = store_begin(t);
+        char why[STORE_WHY_MAX];
         const char *key;
         json_t *v;
-        int r;
 
-        r = store_begin(t);
         json_object_foreach ((json_t *) (uintptr_t) batch, key, v)
                 if (r >= 0)
                         r = write_record(t, key, v);
         if (r >= 0)
                 r = s->events->along(s->userdata);
-        if (r >= 0)
-                r = store_commit(t);
-        if (r >= 0)
-                return 0;
-        (void) snprintf(s->why, sizeof(s->why), "database: %.200s",
-                        r == -ENOMEM ? "out of memory" : store_error(t));
-        store_rollback(t);
+        r = store_finish(t, r, why);
+        if (r < 0)
+                (void) snprintf(s->why, sizeof(s->why), "database: %.200s", why);
         return r;
 }
 

@@ -41,16 +41,14 @@ int registry_store_story(void *userdata) {
  * not. */
 static void store_story_alone(struct registry *r) {
         int x = store_begin(r->o.store);
+        char why[STORE_WHY_MAX];
 
         if (x >= 0)
                 x = registry_store_story(r);
-        if (x >= 0)
-                x = store_commit(r->o.store);
+        x = store_finish(r->o.store, x, why);
         if (x >= 0)
                 return;
-        log_error("registry: events are lost: database: %.200s",
-                  x == -ENOMEM ? "out of memory" : store_error(r->o.store));
-        store_rollback(r->o.store);
+        log_error("registry: events are lost: database: %.200s", why);
         r->events = false;
         r->o.failed(x, r->o.userdata);
 }

@@ -43,16 +43,12 @@ static void arm_timer(struct episodes *e) {
 /* --- The store ------------------------------------------------------------------------------------- */
 
 static int end_write(struct episodes *e, int r, const char *what) {
-        char text[256];
+        char why[STORE_WHY_MAX];
 
-        if (r >= 0)
-                r = store_commit(e->o.store);
+        r = store_finish(e->o.store, r, why);
         if (r >= 0)
                 return 0;
-        (void) snprintf(text, sizeof(text), "%.250s",
-                        r == -ENOMEM ? "out of memory" : store_error(e->o.store));
-        store_rollback(e->o.store);
-        log_error("episodes: %s is not stored: %s", what, text);
+        log_error("episodes: %s is not stored: %s", what, why);
         e->o.failed(r, e->o.userdata);
         return r;
 }

@@ -201,6 +201,13 @@ int store_row(sqlite3_stmt *q) {
         return rc == SQLITE_ROW ? 1 : sqlite_errno(rc);
 }
 
+bool store_next(sqlite3_stmt *q, int *r) {
+        int row = *r == 0 ? store_row(q) : 0;
+
+        *r = row < 0 ? row : *r;
+        return row > 0;
+}
+
 void store_end(sqlite3_stmt **q) {
         if (!*q)
                 return;
@@ -211,18 +218,16 @@ void store_end(sqlite3_stmt **q) {
 
 int store_run(struct store *s, enum statement st, const struct bind *values, size_t n) {
         _cleanup_query_ sqlite3_stmt *q = NULL;
-        int r;
+        int r = store_query(s, st, values, n, &q);
 
-        r = store_query(s, st, values, n, &q);
         return r < 0 ? r : store_row(q);
 }
 
 int store_ask(struct store *s, enum statement st, const struct bind *values, size_t n, int64_t *ret_a,
               int64_t *ret_b) {
         _cleanup_query_ sqlite3_stmt *q = NULL;
-        int r;
+        int r = store_query(s, st, values, n, &q);
 
-        r = store_query(s, st, values, n, &q);
         if (r < 0)
                 return r;
         r = store_row(q);

@@ -172,6 +172,18 @@ int store_commit(struct store *s) {
         return r;
 }
 
+int store_finish(struct store *s, int r, char *why) {
+        if (r >= 0)
+                r = store_commit(s);
+        if (r >= 0)
+                return 0;
+        if (why) /* the rollback has words of its own */
+                (void) snprintf(why, STORE_WHY_MAX, "%.250s",
+                                r == -ENOMEM ? "out of memory" : store_error(s));
+        store_rollback(s);
+        return r;
+}
+
 void store_rollback(struct store *s) {
         s->row_host = 0;
         if (s->committed)
@@ -193,9 +205,8 @@ static int release_mark(struct store *s) {
 }
 
 int store_keep(struct store *s) {
-        int r;
+        int r = store_end_points(s);
 
-        r = store_end_points(s);
         return r < 0 ? r : release_mark(s);
 }
 
@@ -232,9 +243,8 @@ static int find_number(struct store *s, int64_t *ret) {
 
 int store_find_host(struct store *s, const char *name, usec_t now, int64_t *ret) {
         int64_t id;
-        int r;
+        int r = store_ask(s, ST_HOST_FIND, BIND(TEXT(name)), ret, NULL);
 
-        r = store_ask(s, ST_HOST_FIND, BIND(TEXT(name)), ret, NULL);
         if (r != 0)
                 return r < 0 ? r : 0;
         r = find_number(s, &id);
@@ -248,9 +258,8 @@ int store_find_host(struct store *s, const char *name, usec_t now, int64_t *ret)
 
 int store_agent_seen(struct store *s, int64_t host, const struct store_identity *i, usec_t newest,
                      usec_t now) {
-        int r;
+        int r = store_run(s, ST_HOST_AGENT, BIND(INT(host), TIME(now)));
 
-        r = store_run(s, ST_HOST_AGENT, BIND(INT(host), TIME(now)));
         if (r < 0)
                 return r;
         return store_run(s, ST_HOST_IDENTITY,
@@ -320,10 +329,7 @@ int store_event_alone(struct store *s, const struct event *e, const char *host, 
 
         if (r >= 0)
                 r = store_own_event(s, e, host, slice, worker, now);
-        if (r >= 0)
-                r = store_commit(s);
-        if (r < 0)
-                store_rollback(s);
+        r = store_finish(s, r, NULL);
         return r < 0 ? r : 1;
 }
 
@@ -350,15 +356,9 @@ int store_put_registry(struct store *s, const char *key, const char *value) {
 int store_list_registry(struct store *s, int (*visit)(const char *key, const char *value, void *userdata),
                         void *userdata) {
         _cleanup_query_ sqlite3_stmt *q = NULL;
-        int r;
+        int r = store_query(s, ST_REGISTRY_LIST, NULL, 0, &q);
 
-        r = store_query(s, ST_REGISTRY_LIST, NULL, 0, &q);
-        if (r < 0)
-                return r;
-        while ((r = store_row(q)) > 0) {
+        while (store_next(q, &r))
                 r = visit(column_text(q, 0), column_text(q, 1), userdata);
-                if (r != 0)
-                        return r;
-        }
         return r;
 }

@@ -91,10 +91,7 @@ int store_forget_handover(struct store *s, const struct handover *h) {
         r = store_begin(s);
         for (size_t i = 0; r == 0 && i < h->n_rows; i++)
                 r = store_run(s, ST_HANDOVER_DELETE, BIND(INT(h->rows[i])));
-        if (r == 0)
-                r = store_commit(s);
-        store_rollback(s);
-        return r;
+        return store_finish(s, r, NULL);
 }
 
 /* --- Whose they are -------------------------------------------------------------------------------- */

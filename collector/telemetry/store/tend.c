@@ -193,9 +193,6 @@ int store_tend(struct store *s, const struct store_retention *retention, usec_t 
         r = store_begin(s);
         if (r < 0)
                 return r;
-        r = tend_once(s, retention, now, ret_hosts);
-        if (r == 0)
-                r = store_commit(s);
-        store_rollback(s);
+        r = store_finish(s, tend_once(s, retention, now, ret_hosts), NULL);
         return r < 0 ? r : vacuum_pages(s);
 }
