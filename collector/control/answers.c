@@ -235,9 +235,7 @@ static char *run_in_short(const struct record *r, const char *slice) {
 /* While a slice forms, each host that comes changes its record, and is sent to each of them: that grows with
  * their square. */
 static bool is_long(const struct record *r) {
-        const char *state = json_string_value(json_object_get(r->value, "state"));
-
-        return startswith(r->key, "slice/") && state && streq(state, "forming") &&
+        return startswith(r->key, "slice/") && streq(json_text_of(r->value, "state"), "forming") &&
                json_array_size(json_object_get(r->value, "roster")) > REGISTRY_FORMING_NAMED;
 }
 

@@ -62,11 +62,6 @@ static int write_batch(struct control_store *s, const json_t *batch) {
         return r;
 }
 
-static int sqlite_resign(struct control_store *s) {
-        (void) s;
-        return 0;
-}
-
 static struct control_store *sqlite_free(struct control_store *s) {
         free(s);
         return NULL;
@@ -77,7 +72,6 @@ static const struct control_ops ops = {
         .start = sqlite_start,
         .leads = sqlite_leads,
         .write = write_batch,
-        .resign = sqlite_resign,
         .free = sqlite_free,
 };
 

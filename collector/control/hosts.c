@@ -27,9 +27,9 @@ static const json_t *run_of(const json_t *member) {
         size_t i;
 
         json_array_foreach (list, i, v) {
-                const char *state = json_string_value(json_object_get(v, "state"));
+                const char *state = json_text_of(v, "state");
 
-                if (state && (streq(state, "running") || streq(state, "starting")))
+                if (streq(state, "running") || streq(state, "starting"))
                         return v;
         }
         return NULL;

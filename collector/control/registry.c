@@ -7,8 +7,7 @@
 #define RETRY          USEC_PER_SEC /* after a batch that was not written */
 #define DECISION_SHARE 4 /* at most a fifth of the time is spent on decisions, when there is always one */
 
-/* --- Decided, stored, published -------------------------------------------------------------------------
- */
+/* --- Decided, stored, published ---------------------------------------------------------------------- */
 
 static int add_pending(struct registry *r, const char *key, const json_t *value) {
         /* Shared with the planner, which never alters a value that it gave out. */

@@ -142,27 +142,27 @@ static bool is_overtaken(const struct registry *r, const struct request *q) {
         return s && incarnation && streq(s->incarnation, incarnation) && q->said > 0 && q->said < s->said;
 }
 
+/* 1: it is new; 0; -ENOMEM. */
 static int find_session(struct registry *r, const json_t *member, struct session **ret) {
         const char *slice = json_string_value(json_object_get(member, "slice"));
         unsigned worker = (unsigned) json_integer_value(json_object_get(member, "worker"));
-        int x;
+        bool is_new;
 
         *ret = sessions_find(&r->sessions, slice, worker);
-        x = *ret ? 0 : sessions_add(&r->sessions, slice, worker, ret);
-        if (x < 0)
-                return x;
+        is_new = !*ret;
+        if (is_new && sessions_add(&r->sessions, slice, worker, ret) < 0)
+                return -ENOMEM;
         (void) snprintf((*ret)->host, sizeof((*ret)->host), "%s",
                         json_string_value(json_object_get(member, "host")));
         (void) snprintf((*ret)->incarnation, sizeof((*ret)->incarnation), "%s",
                         json_string_value(json_object_get(member, "incarnation")));
-        return 0;
+        return is_new;
 }
 
 static unsigned sync_member(struct registry *r, const struct request *q, void *call,
                             struct registry_body **ret) {
         char why[GANG_WHY_MAX];
         struct session *s;
-        bool is_new;
         int x;
 
         if (json_string_value(json_object_get(q->member, "slice")) && is_overtaken(r, q))
@@ -177,17 +177,15 @@ static unsigned sync_member(struct registry *r, const struct request *q, void *c
                 return refuse_sync(r, 400, why, ret);
         if (x < 0)
                 return refuse_sync(r, 503, x == -ENOMEM ? "out of memory" : why, ret);
-        is_new = !sessions_find(&r->sessions, json_string_value(json_object_get(q->member, "slice")),
-                                (unsigned) json_integer_value(json_object_get(q->member, "worker")));
         x = find_session(r, q->member, &s);
         if (x < 0)
                 return refuse_sync(r, 503, "out of memory", ret);
         s->said = q->said;
-        if (is_new)
+        if (x > 0)
                 s->joined = registry_boot_now(r);
         hosts_take_member(s, q->member);
         registry_decide_soon(r);
-        return keep_call(r, s, q, is_new || q->whole, call, ret);
+        return keep_call(r, s, q, x > 0 || q->whole, call, ret);
 }
 
 /* A slice, and so a run, never spans two tenants: a host that came to the wrong one is refused. */

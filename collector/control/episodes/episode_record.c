@@ -32,8 +32,6 @@ json_t *asked_names(const json_t *expected) {
         return names;
 }
 
-#define SLICES_MAX 256
-
 /* --- Made ------------------------------------------------------------------------------------------ */
 
 /* Their names, once each. */
@@ -108,14 +106,14 @@ static int on_known(const struct store_episode *e, void *userdata) {
 static int begin_from_record(struct store *s, const char *id, const json_t *record, const json_t *slices) {
         json_auto_t *expected = json_incref(json_object_get(record, "expected"));
         json_t *names = json_object_get(record, "slices"), *v;
-        const char *list[SLICES_MAX];
+        const char *list[EPISODE_SLICES_MAX];
         _cleanup_free_ char *text = NULL;
         size_t i, n = 0;
 
         if (!expected && slices)
                 expected = asked_hosts(slices);
         json_array_foreach (names, i, v)
-                if (n < SLICES_MAX && json_is_string(v))
+                if (n < EPISODE_SLICES_MAX && json_is_string(v))
                         list[n++] = json_string_value(v);
         if (n == 0)
                 list[n++] = json_text_of(record, "slice");

@@ -3,6 +3,7 @@
 
 #include "capture_read.h"
 #include "diagnosis_print.h"
+#include "json_text.h"
 #include "log.h"
 #include "store_episodes.h"
 
@@ -67,15 +68,13 @@ static int add_silent(struct reading *r) {
 
         json_object_foreach (r->expected, host, e) {
                 _cleanup_host_capture_ struct host_capture c;
-                const char *slice = json_string_value(json_object_get(e, "slice")),
-                           *address = json_string_value(json_object_get(e, "address"));
 
                 host_capture_init(&c);
                 if (k < 0)
                         continue;
-                (void) snprintf(c.slice, sizeof(c.slice), "%s", slice ? slice : "");
+                (void) snprintf(c.slice, sizeof(c.slice), "%s", json_text_of(e, "slice"));
                 (void) snprintf(c.host, sizeof(c.host), "%s", host);
-                (void) snprintf(c.address, sizeof(c.address), "%s", address ? address : "");
+                (void) snprintf(c.address, sizeof(c.address), "%s", json_text_of(e, "address"));
                 c.worker = (uint32_t) json_integer_value(json_object_get(e, "worker"));
                 c.silent = true;
                 k = scene_add(r->scene, &c);

@@ -11,7 +11,6 @@
 #include "log.h"
 #include "loop_timer.h"
 
-#define SLICES_MAX    256
 #define BETWEEN_LOOKS (5 * USEC_PER_SEC)
 #define OLD           (600 * USEC_PER_SEC) /* at a start: what is older is diagnosed with what there is */
 
@@ -55,10 +54,6 @@ static int end_write(struct episodes *e, int r, const char *what) {
 
 /* --- Which there are ------------------------------------------------------------------------------- */
 
-static struct episode *add_episode(struct episodes *e, const char *id) {
-        return episode_add(&e->first, id, e->looking);
-}
-
 /* All who were asked have answered all captures. */
 static bool is_whole(const struct episode *x) {
         return x->hosts > 0 && x->got[x->rounds - 1] >= x->hosts && x->got[0] >= x->hosts;
@@ -101,7 +96,7 @@ static void begin_stored(struct episodes *e, struct episode *x, const char *by, 
 }
 
 void episodes_asked(struct episodes *e, const char *slice, const json_t *record, const json_t *slices) {
-        const char *id = json_text_of(record, "episode"), *names[SLICES_MAX];
+        const char *id = json_text_of(record, "episode"), *names[EPISODE_SLICES_MAX];
         json_t *expected, *v;
         usec_t at = json_number_of(record, "at"),
                second = json_number_of(record, "second");
@@ -113,12 +108,12 @@ void episodes_asked(struct episodes *e, const char *slice, const json_t *record,
         if (!*id || strlen(id) >= sizeof(x->id) ||
             episodes_wants(e, id, &generation)) /* the other slices of the same */
                 return;
-        x = add_episode(e, id);
+        x = episode_add(&e->first, id, e->looking);
         expected = x && slices ? asked_hosts(slices) : NULL;
         if (!x)
                 return;
         json_array_foreach (slices, i, v)
-                if (n < SLICES_MAX)
+                if (n < EPISODE_SLICES_MAX)
                         names[n++] = json_text_of(v, "slice");
         if (n == 0)
                 names[n++] = slice;
@@ -139,7 +134,9 @@ void episodes_asked(struct episodes *e, const char *slice, const json_t *record,
 
 static int on_known(const struct store_episode *s, void *userdata) {
         struct episodes *e = userdata;
-        struct episode *x = episode_find(e->first, s->episode) ? NULL : add_episode(e, s->episode);
+        struct episode *x = episode_find(e->first, s->episode)
+                                    ? NULL
+                                    : episode_add(&e->first, s->episode, e->looking);
         json_auto_t *expected = s->expected ? json_loads(s->expected, 0, NULL) : NULL;
 
         if (x) {
@@ -177,7 +174,7 @@ static struct episode *begin_unasked(struct episodes *e, const struct store_capt
                 return NULL;
         x = episode_find(e->first, c->episode); /* from before a restart: a host is late */
         if (!x)
-                x = add_episode(e, c->episode);
+                x = episode_add(&e->first, c->episode, e->looking);
         if (!x || x->begun)
                 return x;
         (void) snprintf(x->run, sizeof(x->run), "%s", c->run);

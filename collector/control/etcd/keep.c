@@ -9,8 +9,7 @@
 #define KEEP_WRITTEN "ctl/written"
 #define KEEP_LEADER "ctl/leader"
 
-/* Else who leads could not read what was written, and nobody would lead. As base64, with key and revisions.
- */
+/* Else who leads could not read what was written, and nobody would lead. In base64, with key, revisions. */
 _Static_assert(KEEP_PAGE *(KEEP_BYTES / 3 * 4 + 1024) <= GATEWAY_ANSWER_MAX,
                "a page of large records is read");
 

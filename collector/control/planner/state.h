@@ -209,8 +209,7 @@ bool site_observes(const struct gang *g);
 /* The order of this kind for a host; NULL: none. */
 const json_t *host_order(const struct gang *g, const char *host, const char *kind);
 
-/* --- fingerprints.c --------------------------------------------------------------------------------------
- */
+/* --- fingerprints.c --------------------------------------------------------------------------------- */
 
 int gang_fingerprint_take(struct gang *g, const json_t *member, struct gang_fingerprint **ret,
                           char why[static GANG_WHY_MAX]);

@@ -71,12 +71,8 @@ static struct host *host_free(struct host *h) {
 }
 
 int suspects_new(struct suspects **ret) {
-        struct suspects *s = calloc(1, sizeof(*s));
-
-        if (!s)
-                return -ENOMEM;
-        *ret = s;
-        return 0;
+        *ret = calloc(1, sizeof(**ret));
+        return *ret ? 0 : -ENOMEM;
 }
 
 void suspects_forget(struct suspects *s) {

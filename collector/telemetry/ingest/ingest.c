@@ -29,8 +29,7 @@ static void walk_reject(struct walk *w, const char *name, const char *reason) {
 
 /* It is in a point, in a gauge or the like, in a metric. */
 #define ATTRIBUTE_DEPTH_MAX (INGEST_DEPTH_MAX - 3)
-/* Of a point's attributes on the wire: more of them are too long as text, too, or one key again and again.
- */
+/* Of a point's attributes on the wire: more are too long as text, too, or one key again and again. */
 #define ATTRIBUTE_BYTES_MAX ((size_t) 4 * INGEST_ATTRIBUTES_MAX)
 
 /* Unpacks after looking at it, depth messages deep; the message lives in the memory until its reset. */

@@ -11,8 +11,7 @@
  */
 #define BUSY_MS 250
 
-/* WAL + FULL: COMMIT returns after the fdatasync of the log. Checked, because a file system may refuse WAL.
- */
+/* WAL + FULL: COMMIT returns after the fdatasync of the log. Checked: a file system may refuse WAL. */
 static const char settings[] =
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = OFF;"
         "PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -4096;";
