@@ -204,9 +204,8 @@ int verb_bundle(const struct ctl *c, int argc, char *argv[]) {
         struct collector collector;
         char own[64 + sizeof(".bundle.json")];
         struct words w;
-        int r;
+        int r = words_parse(c, &o, argc, argv, 1, 1, &w);
 
-        r = words_parse(c, &o, argc, argv, 1, 1, &w);
         if (r < 0)
                 return options_exit(r);
         if (words_check_run_name(&o, w.items[0]) < 0 || collector_open(&o, url, &collector) < 0)

@@ -138,9 +138,8 @@ int verb_chips(const struct ctl *c, int argc, char *argv[]) {
                 "Shows who holds each TPU device of this host, and how full and busy each chip is.");
         struct view v = { &o, &json };
         struct words w;
-        int r;
+        int r = words_parse(c, &o, argc, argv, 0, 0, &w);
 
-        r = words_parse(c, &o, argc, argv, 0, 0, &w);
         if (r < 0)
                 return options_exit(r);
         return watch ? live_show(draw_chips, &v) : draw_chips(&v);

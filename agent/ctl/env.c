@@ -49,9 +49,8 @@ int verb_identity(const struct ctl *c, int argc, char *argv[]) {
                 "contradicts what.\n"
                 "--config FILE replaces identity.conf. Exit code as of a check.");
         struct words w;
-        int r;
+        int r = words_parse(c, &o, argc, argv, 0, 0, &w);
 
-        r = words_parse(c, &o, argc, argv, 0, 0, &w);
         if (r < 0)
                 return options_exit(r);
         r = host_open(o.root, &h);
@@ -109,9 +108,8 @@ static int env(const struct options *o, struct environment_options *wanted, bool
         _cleanup_identity_ struct identity identity = IDENTITY_NULL;
         _cleanup_host_ struct host h = HOST_NULL;
         char why[ENVIRONMENT_WHY_MAX] = "", nics[INTENT_NICS_TEXT_MAX] = "";
-        int r;
+        int r = host_open(o->root, &h);
 
-        r = host_open(o->root, &h);
         if (r == 0)
                 find_nics(&h, nics);
         wanted->interfaces = nics;
@@ -197,9 +195,8 @@ int verb_env(const struct ctl *c, int argc, char *argv[]) {
                 "its user and root; values of secrets are not shown.");
         struct environment_options wanted = { .framework = FRAMEWORK_PLAIN };
         struct words w;
-        int r;
+        int r = words_parse(c, &o, argc, argv, 0, WORDS_MAX, &w);
 
-        r = words_parse(c, &o, argc, argv, 0, WORDS_MAX, &w);
         if (r < 0)
                 return options_exit(r);
         if (w.n == 1 && !strchr(w.items[0], '='))

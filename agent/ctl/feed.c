@@ -251,9 +251,8 @@ int verb_events(const struct ctl *c, int argc, char *argv[]) {
                           .path = "/api/v1/events?limit=" AS_TEXT(EVENTS_SHOWN) };
         char from[CLOCK_TEXT_MAX];
         struct words w;
-        int r;
+        int r = words_parse(c, &o, argc, argv, 0, 0, &w);
 
-        r = words_parse(c, &o, argc, argv, 0, 0, &w);
         if (r < 0)
                 return options_exit(r);
         if ((since && since_text(since, from) < 0) || collector_open(&o, url, &f.collector) < 0)

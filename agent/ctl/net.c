@@ -228,9 +228,8 @@ int verb_net(const struct ctl *c, int argc, char *argv[]) {
         char path[512] = "/v1/net";
         struct view v;
         struct words w;
-        int r;
+        int r = words_parse(c, &o, argc, argv, 0, 0, &w);
 
-        r = words_parse(c, &o, argc, argv, 0, 0, &w);
         if (r < 0)
                 return options_exit(r);
         if (path_parameter(path, sizeof(path), "peer", peer) < 0)

@@ -131,9 +131,8 @@ int verb_runs(const struct ctl *c, int argc, char *argv[]) {
         struct problem problem;
         json_t *answer = NULL;
         struct words w;
-        int r;
+        int r = words_parse(c, &o, argc, argv, 0, 0, &w);
 
-        r = words_parse(c, &o, argc, argv, 0, 0, &w);
         if (r < 0)
                 return options_exit(r);
         if (goodput && (fleet || url))
@@ -203,9 +202,8 @@ int verb_stop(const struct ctl *c, int argc, char *argv[]) {
         struct problem problem;
         struct frame f;
         struct words w;
-        int r;
+        int r = words_parse(c, &o, argc, argv, 1, 1, &w);
 
-        r = words_parse(c, &o, argc, argv, 1, 1, &w);
         if (r < 0)
                 return options_exit(r);
         if (words_check_run_name(&o, w.items[0]) < 0)

@@ -143,9 +143,8 @@ int verb_stack(const struct ctl *c, int argc, char *argv[]) {
         struct problem problem;
         json_t *answer = NULL;
         struct words w;
-        int r;
+        int r = words_parse(c, &o, argc, argv, 0, 1, &w);
 
-        r = words_parse(c, &o, argc, argv, 0, 1, &w);
         if (r < 0)
                 return options_exit(r);
         if ((w.n == 1) == (from != NULL))

@@ -181,9 +181,8 @@ int verb_uplink(const struct ctl *c, int argc, char *argv[]) {
         json_auto_t *status = NULL;
         struct words w;
         char why[96];
-        int r;
+        int r = words_parse(c, &o, argc, argv, 0, 1, &w);
 
-        r = words_parse(c, &o, argc, argv, 0, 1, &w);
         if (r < 0)
                 return options_exit(r);
         if (w.n > 0 && (!wait || config_parse_usec(w.items[0], &span, why) < 0))

@@ -80,9 +80,8 @@ int verb_why(const struct ctl *c, int argc, char *argv[]) {
                 "and the last lines there.");
         struct words w;
         char path[128];
-        int r;
+        int r = words_parse(c, &o, argc, argv, 1, 1, &w);
 
-        r = words_parse(c, &o, argc, argv, 1, 1, &w);
         if (r < 0)
                 return options_exit(r);
         if (words_check_run_name(&o, w.items[0]) < 0)

@@ -175,9 +175,8 @@ static void reply_program(const struct api *a, const struct store_episode_filter
 static void reply_verdict(const struct api *a, const struct store_episode_filter *f,
                           struct http_reply *reply) {
         struct one one = { .api = a };
-        int r;
+        int r = store_list_episodes(a->store, f, on_one, &one);
 
-        r = store_list_episodes(a->store, f, on_one, &one);
         if (r == 0)
                 no_episode(a, f, reply);
         else
@@ -320,9 +319,8 @@ void api_captures(const struct api *a, const struct http_request *q, struct http
         struct store_episode_filter f = { .slice = route_part(q, 0), .episode = route_text(q, "episode"),
                                           .limit = 1 };
         struct page page = { .len = 0 };
-        int r;
+        int r = store_list_episodes(a->store, &f, on_episode, &page);
 
-        r = store_list_episodes(a->store, &f, on_episode, &page);
         if (r == 0) {
                 no_episode(a, &f, reply);
                 return;

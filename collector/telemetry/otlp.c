@@ -131,9 +131,8 @@ static int on_point(const struct ingest_point *i, void *userdata) {
                 .time = row_time(p, i->time),
         };
         const char *state, *run;
-        int r;
+        int r = store_add_point(s, p->host, &m);
 
-        r = store_add_point(s, p->host, &m);
         if (r < 0 || !p->agent || p->push->aside)
                 return r;
         state = json_string_value(json_object_get(i->labels, "tpu.host.state"));

@@ -110,9 +110,8 @@ int ctl_settings_load(const struct options *o, struct ctl_settings *ret) {
         struct ctl_settings s = { 0 }, own = { 0 };
         _cleanup_host_ struct host h = HOST_NULL;
         _cleanup_free_ char *file = o->config ? NULL : own_file();
-        int r;
+        int r = host_open(o->root, &h);
 
-        r = host_open(o->root, &h);
         if (r == 0)
                 r = load_from(&h, o->config, &s);
         if (r == 0 && file)
@@ -133,9 +132,8 @@ int hostd_call(const char *root, const char *method, const char *path, usec_t ti
                struct problem *problem) {
         struct http_question q = { .method = method, .timeout = timeout };
         _cleanup_free_ char *socket = NULL, *url = NULL;
-        int r;
+        int r = socket_path(root, PATH_HOSTD_SOCKET, &socket);
 
-        r = socket_path(root, PATH_HOSTD_SOCKET, &socket);
         if (r == 0 && asprintf(&url, "http://localhost%s", path) < 0)
                 r = -ENOMEM;
         if (r < 0)
@@ -297,9 +295,8 @@ int collector_open(const struct options *o, const char *given, struct collector 
         struct collector c = { 0 };
         struct ctl_settings s;
         char why[96], *rest = s.collector_url;
-        int r;
+        int r = ctl_settings_load(o, &s);
 
-        r = ctl_settings_load(o, &s);
         if (r < 0)
                 return r;
         c.tls = s.collector;

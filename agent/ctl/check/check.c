@@ -130,9 +130,8 @@ static int print_text(const struct request *q, const struct seen *seen) {
 static int print_report(const struct host *h, const struct request *q, const struct seen *seen) {
         enum verdict worst = q->agent ? finding_list_worst(&seen->all) : check_agent_worst(&seen->all);
         _cleanup_finding_list_ struct finding_list problems = FINDING_LIST_NULL;
-        int r;
+        int r = q->json && q->problems ? take_problems(&seen->all, &problems) : 0;
 
-        r = q->json && q->problems ? take_problems(&seen->all, &problems) : 0;
         if (r == 0)
                 r = q->json ? print_json(h, worst, q->problems ? &problems : &seen->all)
                             : print_text(q, seen);
@@ -177,9 +176,8 @@ static bool look_at_host(const struct host *h, const struct request *q, struct s
         _cleanup_identity_ struct identity identity = IDENTITY_NULL;
         struct probe_context context = { 0 };
         struct intent intent;
-        int r;
+        int r = intent_load(h, q->options->config, &intent);
 
-        r = intent_load(h, q->options->config, &intent);
         if (r < 0)
                 fprintf(stderr, "tpuctl check: no network profile can be read: %s\n", strerror(-r));
         if (r == 0) {
@@ -227,9 +225,8 @@ static int look_once(const struct host *h, const struct request *q) {
 static int check_host(const struct request *q, const char *probe) {
         _cleanup_host_ struct host h = HOST_NULL;
         const char *root = q->options->root;
-        int r;
+        int r = host_open(root, &h);
 
-        r = host_open(root, &h);
         if (r < 0)
                 return options_fail("tpuctl check", EXIT_USAGE, "--root '%s' cannot be opened: %s",
                                     root ? root : "/", strerror(-r));
@@ -270,9 +267,8 @@ int verb_check(const struct ctl *c, int argc, char *argv[]) {
                 "Exit code: 0 all OK, 1 WARN, 2 FAIL, 3 UNKNOWN.");
         const char *name;
         struct words w;
-        int r;
+        int r = words_parse(c, &o, argc, argv, 0, 1, &w);
 
-        r = words_parse(c, &o, argc, argv, 0, 1, &w);
         if (r < 0)
                 return options_exit(r);
         name = w.n > 0 ? w.items[0] : NULL;

@@ -362,9 +362,8 @@ static int on_timer(sd_event_source *source, uint64_t at, void *userdata) {
 /* reports: the end of a stall with several episodes is reported once. */
 static void end_stall(struct episodes *e, struct episode *x, bool reports) {
         usec_t now = clock_real(e->o.clock);
-        int r;
+        int r = store_begin(e->o.store);
 
-        r = store_begin(e->o.store);
         if (r >= 0)
                 r = store_set_recovered(e->o.store, x->id, now);
         if (r >= 0 && reports)

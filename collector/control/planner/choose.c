@@ -347,9 +347,8 @@ int run_choose(struct gang *g, struct gang_run *r, usec_t *ret_next, struct choi
         struct candidates c = { 0 };
         char why[TEXT_MAX];
         bool go = false;
-        int x;
+        int x = find_candidates(g, r, &c);
 
-        x = find_candidates(g, r, &c);
         if (x >= 0)
                 x = keep_alike(&c, r->intent.spec->max);
         if (x >= 0)

@@ -221,9 +221,8 @@ int intent_want(struct gang *g, const char *name, const json_t *v, usec_t now,
 int intent_restore(struct gang *g, const char *name, const json_t *v, char why[static GANG_WHY_MAX]) {
         struct gang_run *r = gang_run_find(g, name);
         struct gang_intent i = { 0 };
-        int x;
+        int x = parse_intent(name, v, false, &i, why);
 
-        x = parse_intent(name, v, false, &i, why);
         if (x >= 0 && r && streq(r->intent.serial, i.serial)) {
                 intent_clear(&r->intent);
                 r->intent = i;

@@ -325,9 +325,8 @@ static int take_member(struct gang *g, struct gang_fingerprint *fingerprint, str
         struct slot *slot;
         const char *how;
         char text[160];
-        int r;
+        int r = end_earlier_lives(g, w, now);
 
-        r = end_earlier_lives(g, w, now);
         if (r >= 0)
                 r = may_join(g, w, why);
         if (r >= 0)

@@ -37,9 +37,8 @@ static int unpack_message(struct walk *w, const ProtobufCMessageDescriptor *d, u
                           const uint8_t *data, size_t len, void *ret) {
         size_t at = (size_t) (data - w->start);
         ProtobufCMessage *m;
-        int r;
+        int r = wire_check(d, data, len, depth);
 
-        r = wire_check(d, data, len, depth);
         if (r == -ELOOP)
                 return walk_fail(w, r, "%s at byte %zu: nested deeper than %d messages", d->short_name, at,
                                  INGEST_DEPTH_MAX);
@@ -233,9 +232,8 @@ static int leaf_log(struct walk *w, const uint8_t *data, size_t len) {
         Otlp__LogRecord *l = NULL;
         struct ingest_event e = { 0 };
         json_auto_t *body = NULL, *attributes = NULL;
-        int r;
+        int r = unpack_message(w, &otlp__log_record__descriptor, INGEST_DEPTH_MAX, data, len, &l);
 
-        r = unpack_message(w, &otlp__log_record__descriptor, INGEST_DEPTH_MAX, data, len, &l);
         if (r < 0)
                 return r;
         r = count_row(w);
@@ -264,9 +262,8 @@ static int leaf_resource(struct walk *w, const uint8_t *data, size_t len, struct
                 { "tpu.accelerator.type", ret->accelerator_type },
         };
         Otlp__Resource *o = NULL;
-        int r;
+        int r = unpack_message(w, &otlp__resource__descriptor, INGEST_DEPTH_MAX, data, len, &o);
 
-        r = unpack_message(w, &otlp__resource__descriptor, INGEST_DEPTH_MAX, data, len, &o);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
@@ -344,9 +341,8 @@ static int walk_group(struct walk *w, const struct wire_field *group, leaf_fn le
         struct wire at = { .next = group->data, .end = group->data + group->len };
         struct ingest_resource resource = { .worker_id = -1 };
         struct wire_field f;
-        int r;
+        int r = find_resource(w, group, &resource);
 
-        r = find_resource(w, group, &resource);
         if (r < 0)
                 return r;
         w->resource = &resource;

@@ -38,9 +38,8 @@ int store_list_metrics(struct store *s, int64_t host,
         _cleanup_query_ sqlite3_stmt *q = NULL;
         _cleanup_points_ struct points p = { 0 };
         _cleanup_free_ char *ids = NULL;
-        int r;
+        int r = points_read_latest(s, host, &p);
 
-        r = points_read_latest(s, host, &p);
         if (r < 0 || p.n == 0)
                 return r;
         ids = points_ids(&p.items->series, p.n, sizeof(*p.items));
@@ -74,12 +73,11 @@ static int find_points(struct store *s, const struct store_series_filter *f, int
         int64_t since = (int64_t) (f->since / USEC_PER_MSEC), until = (int64_t) (f->until / USEC_PER_MSEC);
         _cleanup_points_ struct points row = { 0 };
         _cleanup_query_ sqlite3_stmt *q = NULL;
-        int r;
+        int r = store_query(s, ST_ROWS,
+                            BIND(INT(points_id(host, since - POINTS_ROW_SPAN_MS) - 1),
+                                 INT(points_id(host, until + POINTS_ROW_SPAN_MS))),
+                            &q);
 
-        r = store_query(s, ST_ROWS,
-                        BIND(INT(points_id(host, since - POINTS_ROW_SPAN_MS) - 1),
-                             INT(points_id(host, until + POINTS_ROW_SPAN_MS))),
-                        &q);
         while (r >= 0 && (r = store_row(q)) > 0) {
                 row.n = 0;
                 r = points_collect(s, &row, q);
@@ -100,9 +98,8 @@ static int find_points(struct store *s, const struct store_series_filter *f, int
 static int find_wanted(struct store *s, int64_t host, const char *name, struct points *ret) {
         _cleanup_query_ sqlite3_stmt *q = NULL;
         struct host_series *h;
-        int r;
+        int r = points_host(s, host, &h);
 
-        r = points_host(s, host, &h);
         if (r == 0)
                 r = store_query(s, ST_SERIES_NAMED, BIND(TEXT(name)), &q);
         while (r >= 0 && (r = store_row(q)) > 0) {

@@ -25,10 +25,9 @@ static int ask_number(sqlite3 *db, const char *question, int64_t fallback, int64
 
 static int check_newer(struct store *s, const char *path, int64_t version, char why[static 256]) {
         int64_t oldest_reader;
-        int r;
+        int r = ask_number(s->db, "SELECT value FROM meta WHERE key = 'oldest_reader'", INT64_MAX,
+                           &oldest_reader);
 
-        r = ask_number(s->db, "SELECT value FROM meta WHERE key = 'oldest_reader'", INT64_MAX,
-                       &oldest_reader);
         if (r < 0)
                 return r;
         if (oldest_reader <= STORE_SCHEMA)
@@ -41,9 +40,8 @@ static int check_newer(struct store *s, const char *path, int64_t version, char 
 
 static int check_schema(struct store *s, const char *path, char why[static 256]) {
         int64_t tables, application, version;
-        int r;
+        int r = ask_number(s->db, "SELECT count(*) FROM sqlite_master", 0, &tables);
 
-        r = ask_number(s->db, "SELECT count(*) FROM sqlite_master", 0, &tables);
         if (r < 0)
                 return r;
         if (tables == 0)
@@ -69,9 +67,8 @@ static int check_schema(struct store *s, const char *path, char why[static 256])
 }
 
 int schema_prepare(struct store *s, const char *path, char why[static 256]) {
-        int r;
+        int r = sqlite_errno(sqlite3_exec(s->db, "BEGIN IMMEDIATE", NULL, NULL, NULL));
 
-        r = sqlite_errno(sqlite3_exec(s->db, "BEGIN IMMEDIATE", NULL, NULL, NULL));
         if (r < 0)
                 return r;
         r = check_schema(s, path, why);

@@ -7,10 +7,9 @@
 
 int store_add_capture(struct store *s, const struct store_capture *c, usec_t now) {
         int64_t n = 0, known = 0;
-        int r;
+        int r = store_ask(s, ST_CAPTURE_FIND, BIND(TEXT(c->episode), TEXT(c->host), INT(c->round)), &known,
+                          NULL);
 
-        r = store_ask(s, ST_CAPTURE_FIND, BIND(TEXT(c->episode), TEXT(c->host), INT(c->round)), &known,
-                      NULL);
         if (r != 0)
                 return r < 0 ? r : 0;
         r = store_ask(s, ST_CAPTURE_COUNT, BIND(TEXT(c->host), TIME(now - MIN(now, STORE_CAPTURES_SPAN))),
@@ -29,12 +28,11 @@ int store_add_capture(struct store *s, const struct store_capture *c, usec_t now
 
 int store_name_episode(struct store *s, const struct store_capture *c, usec_t now, char ret[static 64]) {
         _cleanup_query_ sqlite3_stmt *q = NULL;
-        int r;
+        int r = store_query(s, ST_CAPTURE_OWN,
+                            BIND(TEXT(c->run), KNOWN(c->generation), TEXT(c->slice),
+                                 TIME(c->taken - MIN(c->taken, TOGETHER)), TIME(c->taken + TOGETHER)),
+                            &q);
 
-        r = store_query(s, ST_CAPTURE_OWN,
-                        BIND(TEXT(c->run), KNOWN(c->generation), TEXT(c->slice),
-                             TIME(c->taken - MIN(c->taken, TOGETHER)), TIME(c->taken + TOGETHER)),
-                        &q);
         if (r >= 0)
                 r = store_row(q);
         if (r < 0)

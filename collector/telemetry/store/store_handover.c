@@ -51,9 +51,8 @@ static int take_host(struct store *s, struct handover *h, size_t rows_max, size_
         _cleanup_query_ sqlite3_stmt *q = NULL;
         int64_t host = 0;
         size_t n = 0;
-        int r;
+        int r = store_query(s, ST_HANDOVER, BIND(INT(h->through), INT(ROWS_OF_HOST)), &q);
 
-        r = store_query(s, ST_HANDOVER, BIND(INT(h->through), INT(ROWS_OF_HOST)), &q);
         while (r >= 0 && h->n_rows < rows_max && h->n < points_max && (r = store_row(q)) > 0) {
                 int64_t its = points_host_of(sqlite3_column_int64(q, 0));
 

@@ -45,9 +45,8 @@ int store_list_events(struct store *s, const struct store_event_filter *f,
  * index. */
 int store_event_before(struct store *s, usec_t time, int64_t *ret) {
         int64_t low = 1, high = 0, id, received;
-        int r;
+        int r = store_ask(s, ST_EVENT_LAST, NULL, 0, &high, NULL);
 
-        r = store_ask(s, ST_EVENT_LAST, NULL, 0, &high, NULL);
         if (r < 0)
                 return r;
         while (low <= high) { /* what is below low came earlier, what is above high did not */
@@ -71,9 +70,8 @@ int store_event_before(struct store *s, usec_t time, int64_t *ret) {
 
 int store_add_line(struct store *s, int64_t host, const struct store_line *l, usec_t now) {
         int64_t part, last;
-        int r;
+        int r = store_ask(s, ST_PART_FIND, BIND(TEXT(l->run), TEXT(l->invocation), INT(host)), &part, &last);
 
-        r = store_ask(s, ST_PART_FIND, BIND(TEXT(l->run), TEXT(l->invocation), INT(host)), &part, &last);
         if (r < 0)
                 return r;
         if (r == 0) {

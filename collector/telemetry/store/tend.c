@@ -29,9 +29,8 @@ static int tend_host(struct store *s, int64_t host, const struct store_retention
                      bool *ret_more) {
         int64_t all = (int64_t) retention->days * DAY_MS, first = points_id(host, 0), oldest;
         int64_t until = points_id(host, now_ms - (int64_t) ((double) all * s->tending.squeeze));
-        int r;
+        int r = points_fold(s, host, now_ms - all);
 
-        r = points_fold(s, host, now_ms - all);
         if (r == 0)
                 r = store_run(s, ST_ROWS_DELETE, BIND(INT(first), INT(until), INT(ROWS_AT_ONCE)));
         if (r < 0)
@@ -51,9 +50,8 @@ static int tend_host(struct store *s, int64_t host, const struct store_retention
 
 int store_size(struct store *s, struct store_size *ret) {
         int64_t pages, free_pages, page;
-        int r;
+        int r = store_ask(s, ST_PAGES, NULL, 0, &pages, NULL);
 
-        r = store_ask(s, ST_PAGES, NULL, 0, &pages, NULL);
         if (r > 0)
                 r = store_ask(s, ST_FREE_PAGES, NULL, 0, &free_pages, NULL);
         if (r <= 0)
@@ -71,9 +69,8 @@ int store_size(struct store *s, struct store_size *ret) {
 static int drop_old(struct store *s, const struct store_retention *retention, usec_t now) {
         usec_t days = (usec_t) retention->days * (usec_t) DAY_MS * USEC_PER_MSEC,
                ages = MAX(days, RECORDS_KEPT);
-        int r;
+        int r = store_run(s, ST_OLD_EVENTS, BIND(TIME(now > days ? now - days : 0), INT(EVENTS_AT_ONCE)));
 
-        r = store_run(s, ST_OLD_EVENTS, BIND(TIME(now > days ? now - days : 0), INT(EVENTS_AT_ONCE)));
         if (r == 0)
                 r = store_drop_lines(s, retention->line_bytes, now > days ? now - days : 0);
         if (r == 0)
@@ -114,9 +111,8 @@ static int adjust_squeeze(struct store *s, const struct store_retention *retenti
 /* Events go only when series cannot. */
 static int shrink_rest(struct store *s, const struct store_retention *retention) {
         struct store_size size;
-        int r;
+        int r = store_size(s, &size);
 
-        r = store_size(s, &size);
         if (r == 0 && size.used > retention->bytes) /* the least important of all */
                 r = store_drop_lines(s, 0, 0);
         if (r == 0 && size.used > retention->bytes && s->tending.squeeze <= least_squeeze(retention))
@@ -128,9 +124,8 @@ static int shrink_rest(struct store *s, const struct store_retention *retention)
 static int vacuum_pages(struct store *s) {
         sqlite3_stmt *q = NULL;
         struct store_size size;
-        int r;
+        int r = store_size(s, &size);
 
-        r = store_size(s, &size);
         if (r < 0 || size.file - size.used < MAX(size.file / 10, (uint64_t) 4 * 1024 * 1024))
                 return r;
         r = store_query(s, ST_VACUUM, NULL, 0, &q);
@@ -151,9 +146,8 @@ static int tend_once(struct store *s, const struct store_retention *retention, u
                      unsigned *ret_hosts) {
         int64_t next = 0, hosts = 0, now_ms = (int64_t) (now / USEC_PER_MSEC);
         bool more = false;
-        int r;
+        int r = keep_tended(s, now);
 
-        r = keep_tended(s, now);
         if (r == 0)
                 r = drop_old(s, retention, now);
         if (r == 0)
