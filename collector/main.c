@@ -45,7 +45,7 @@ struct collector {
         struct registry *registry;
         struct episodes *episodes;
         struct retain *retain;
-        struct remote_write *remote; /* NULL: points stay here */
+        struct remote_write *remote; /* NULL: nothing is handed on */
         struct receiver receiver;
         struct speakers speakers;
         struct page *page; /* NULL: there is none */

@@ -206,7 +206,8 @@ static int check_settings(struct collector_settings *s) {
 /* Loads, and answers --check-config and --show-config: 1 to go on, 0 when that was all. */
 static int load_settings(const struct command_line *c, const struct options *o,
                          struct collector_settings *s) {
-        static const char *const stores[] = { "sqlite", "etcd", NULL };
+        static const char *const stores[] = { "sqlite", "etcd", NULL },
+                                 *const protocols[] = { "prometheus", "otlp", NULL };
         const struct config_item items[] = {
                 CONFIG_ITEM("Collector", "ListenOtlp", config_parse_string63, s->otlp,
                             "127.0.0.1:" AS_TEXT(PORT_OTLP)),
@@ -261,6 +262,8 @@ static int load_settings(const struct command_line *c, const struct options *o,
                 CONFIG_ITEM("Telemetry", "Enabled", config_parse_bool, &s->telemetry.enabled, "yes"),
                 CONFIG_ITEM("Telemetry", "Elsewhere", config_parse_url, s->telemetry.elsewhere, ""),
                 CONFIG_ITEM("RemoteWrite", "Url", config_parse_url, s->remote.url, ""),
+                CONFIG_WORD("RemoteWrite", "Protocol", config_parse_bool, &s->remote.otlp, "prometheus",
+                            protocols),
                 CONFIG_ITEM("RemoteWrite", "CaFile", config_parse_path, s->remote.ca, ""),
                 CONFIG_ITEM("RemoteWrite", "CertFile", config_parse_path, s->remote.certificate, ""),
                 CONFIG_ITEM("RemoteWrite", "KeyFile", config_parse_path, s->remote.key, ""),

@@ -35,7 +35,7 @@ struct collector_settings {
                 bool enabled;
                 char elsewhere[256]; /* a URL, for people; empty: nowhere */
         } telemetry;
-        struct remote_target remote; /* url empty: points are not handed on */
+        struct remote_target remote; /* url empty: nothing is handed on */
         usec_t patience; /* with hosts that are asked for their stacks */
         struct server_certificate *tls; /* NULL: no TLS; to be freed after the servers, as are: */
         struct tls_callers agents, people;

@@ -229,7 +229,7 @@ int pass_apply_one(struct netcfg *n, const struct plan_op *op, bool restoring) {
         return 0;
 }
 
-static int save_originals(struct netcfg *n, const struct plan *p, const struct link_table *links) {
+static int save_originals(struct netcfg *n, const struct plan *p, const struct found *found) {
         _cleanup_originals_ struct originals o = ORIGINALS_NULL;
         char why[STATE_FILE_WHY_MAX];
         int r;
@@ -243,10 +243,12 @@ static int save_originals(struct netcfg *n, const struct plan *p, const struct l
                         "%s/originals is damaged: %s; nothing was changed. Remove the file to "
                         "go on without --restore",
                         n->netns.runtime, why);
-        if (r == 0) {
-                originals_follow(&o, links);
-                r = originals_note(&o, p, links);
-        }
+        if (r == 0)
+                originals_follow(&o, &found->links);
+        if (r == 0 && found->routes_error == 0)
+                r = originals_make_room(&o, p, &found->routes, &found->links);
+        if (r == 0)
+                r = originals_note(&o, p, &found->links);
         if (r > 0)
                 r = runtime_save_originals(n->runtime_fd, n->boot_id, &o);
         if (r < 0 && was_said(n, &p->ops[0], r))
@@ -351,7 +353,7 @@ static int write_plan(struct netcfg *n, enum pass_kind kind, const struct plan *
         if (r < 0)
                 r = pass_log_refused(n, refused, r);
         else
-                r = save_originals(n, p, &found->links);
+                r = save_originals(n, p, found);
         for (size_t i = 0; r < 0 && i < p->n; i++)
                 if (note_trouble(n, &p->ops[i], r) < 0)
                         return -ENOMEM;

@@ -231,6 +231,8 @@ static int put_metrics(struct nl_msg *m, const struct route *r) {
         for (int k = RTAX_LOCK + 1; k <= RTAX_MAX; k++)
                 if (r->metrics[k] && nla_put_u32(m, k, r->metrics[k]) < 0)
                         return -ENOMEM;
+        if (r->congestion[0] && nla_put_string(m, RTAX_CC_ALGO, r->congestion) < 0)
+                return -ENOMEM;
         return nla_nest_end(m, nested) < 0 ? -ENOMEM : 0;
 }
 

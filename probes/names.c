@@ -49,16 +49,35 @@ static bool is_own(const struct address_table *own, const struct sockaddr_storag
                address_find(own, 0, a->ss_family, bytes_of(a));
 }
 
+static bool is_joined_to_a_nic(const struct link_table *links, const struct link *bridge) {
+        for (size_t i = 0; i < links->n; i++) {
+                struct link port = links->links[i];
+
+                if (port.master != bridge->index)
+                        continue;
+                port.master = 0; /* what it would be alone */
+                if (link_is_data_nic(&port) || streq(port.kind, "bond") || streq(port.kind, "vlan"))
+                        return true;
+        }
+        return false;
+}
+
+/* The address is that of a bridge for containers, which each host has alike. */
+static bool is_of_containers(const struct link_table *links, const struct address_table *own,
+                             const struct sockaddr_storage *a) {
+        const struct address *address = address_find(own, 0, a->ss_family, bytes_of(a));
+        const struct link *l = address ? link_by_index(links, address->index) : NULL;
+
+        return l && streq(l->kind, "bridge") && !is_joined_to_a_nic(links, l);
+}
+
 /* Which address it should lead to: the first of a data-centre NIC, of IPv4 if there is one. */
-static bool own_address(const struct host *h, const struct address_table *own,
+static bool own_address(const struct link_table *links, const struct address_table *own,
                         char ret[static INET6_ADDRSTRLEN]) {
-        _cleanup_links_ struct link_table links = LINK_TABLE_NULL;
         const struct address *best = NULL;
 
-        if (links_read(h, &links) < 0)
-                return false;
         for (size_t i = 0; i < own->n; i++) {
-                const struct link *l = link_by_index(&links, own->addresses[i].index);
+                const struct link *l = link_by_index(links, own->addresses[i].index);
 
                 if (l && link_is_data_nic(l) &&
                     (!best || (best->family == AF_INET6 && own->addresses[i].family == AF_INET)))
@@ -69,6 +88,7 @@ static bool own_address(const struct host *h, const struct address_table *own,
 
 int probe_names(const struct host *h, const struct probe_context *c, struct sink *s) {
         _cleanup_addresses_ struct address_table own = ADDRESS_TABLE_NULL;
+        _cleanup_links_ struct link_table links = LINK_TABLE_NULL;
         char name[HOST_NAME_SIZE], address[INET6_ADDRSTRLEN], found[INET6_ADDRSTRLEN] = "";
         struct sockaddr_storage a = { 0 };
         enum check_words w = WORDS_OWN_NAME;
@@ -81,6 +101,7 @@ int probe_names(const struct host *h, const struct probe_context *c, struct sink
                 probe_tell(s, WORDS_OWN_NAME_UNKNOWN, NULL, strerror(-r), "%s", "");
                 return 0;
         }
+        (void) links_read(h, &links); /* without them no address is known that it should lead to */
         r = look_up(h, name, &a);
         if (r == EAI_NONAME || r == EAI_NODATA || r == EAI_AGAIN || r == EAI_FAIL)
                 w = WORDS_OWN_NAME_NOBODYS;
@@ -93,9 +114,11 @@ int probe_names(const struct host *h, const struct probe_context *c, struct sink
                 w = WORDS_OWN_NAME_LOOPBACK;
         else if (!is_own(&own, &a))
                 w = WORDS_OWN_NAME_OTHERS;
+        else if (is_of_containers(&links, &own, &a))
+                w = WORDS_OWN_NAME_BRIDGE;
         if (w == WORDS_OWN_NAME_LOOPBACK && startswith(name, "localhost"))
                 w = WORDS_OWN_NAME_LOCALHOST;
-        if (w != WORDS_OWN_NAME && !own_address(h, &own, address))
+        if (w != WORDS_OWN_NAME && !own_address(&links, &own, address))
                 return 0; /* no network that a run could use: nic.count says so */
         probe_tell(s, w, name, address, "%s", found[0] ? found : gai_strerror(r));
         return 0;

@@ -131,24 +131,27 @@ static bool answers_no_arp(const struct host *h, const char *nic) {
 
 static void look_at(const struct host *h, const struct probe_context *c, const struct link *l,
                     struct sink *s) {
-        char nic[IF_NAMESIZE];
+        char nic[IF_NAMESIZE], xdp[16];
         bool mute;
 
         memcpy(nic, l->name, sizeof(nic));
         nic[sizeof(nic) - 1] = '\0';
         mute = answers_no_arp(h, nic);
         (void) make_printable(nic);
+        (void) snprintf(xdp, sizeof(xdp), "%" PRIu32, l->xdp);
         probe_tell(s,
                    !l->up      ? WORDS_NIC_DOWN :
                    l->no_arp   ? WORDS_NIC_NO_ARP :
                    !l->carrier ? WORDS_NIC_NO_CARRIER :
                    mute        ? WORDS_NIC_ARP_IGNORED :
+                   l->xdp > 0  ? WORDS_NIC_LINK_XDP :
                                  WORDS_NIC_LINK,
-                   nic, NULL, "%s",
+                   nic, xdp, "%s",
                    !l->up      ? "down" :
                    l->no_arp   ? "up, without ARP" :
                    !l->carrier ? "up, no carrier" :
                    mute        ? "up, answers no ARP" :
+                   l->xdp > 0  ? "up, with an XDP program" :
                                  "up");
         check_mtu(h, c, l, nic, s);
         put_int(s, METRIC_NIC_UP, l->up && l->carrier, nic, nic, NULL);
@@ -203,13 +206,16 @@ static void look_at_loopback(const struct host *h, const struct link_table *t, s
         }
 }
 
-/* nic.qdisc, where the kernel tells. */
+/* nic.qdisc. */
 static void look_at_qdiscs(const struct host *h, const struct probe_context *c, const struct link_table *t,
                            struct sink *s) {
         _cleanup_qdiscs_ struct qdisc_table q = QDISC_TABLE_NULL;
         struct finding f;
+        int r = qdiscs_read(h, &q);
 
-        if (qdiscs_read(h, &q) < 0)
+        if (r < 0 && r != -ENODATA) /* a recorded machine without them */
+                probe_tell(s, WORDS_NIC_QDISC_UNREAD, NULL, strerror(-r), "%s", "");
+        if (r < 0)
                 return;
         for (size_t i = 0; i < t->n; i++) {
                 const struct link *l = &t->links[i];

@@ -174,16 +174,29 @@ static void check_file(const struct host *h, struct sink *s) {
                 probe_tell(s, WORDS_PLATFORM_IN_FILE, path, v.platform, "%s", v.platform);
 }
 
+/* "http_proxy, https_proxy" as systemctl(1) takes them. */
+static void take_out_commas(char *names) {
+        char *to = names;
+
+        for (const char *from = names; *from; from++)
+                if (*from != ',')
+                        *to++ = *from;
+        *to = '\0';
+}
+
 static void check_manager(const struct host *h, struct sink *s) {
         struct seen v = { .any = false };
         int r = manager_environment_visit(h, look_at, &v);
+        char words[sizeof(v.names)];
 
+        memcpy(words, v.names, sizeof(words));
+        take_out_commas(words);
         if (r == -ENOENT)
                 probe_tell(s, WORDS_PROXY_NONE, "systemd", NULL, "no systemd here");
         else if (r < 0)
                 probe_tell(s, WORDS_PROXY_MANAGER_SILENT, "systemd", strerror(-r), "%s", "");
         else
-                probe_tell(s, v.any ? WORDS_PROXY_IN_MANAGER : WORDS_PROXY_NONE, "systemd", v.names, "%s",
+                probe_tell(s, v.any ? WORDS_PROXY_IN_MANAGER : WORDS_PROXY_NONE, "systemd", words, "%s",
                            v.any ? v.names : "none");
         if (v.platform[0])
                 probe_tell(s, WORDS_PLATFORM_IN_MANAGER, "systemd", v.platform, "%s", v.platform);

@@ -90,7 +90,7 @@ static void on_problem(void *userdata, unsigned line, const char *text) {
 static const struct home {
         const char *section, *name;
 } homes[] = {
-        { "Authority", "authority" }, { "Remote", "authority" },
+        { "Authority", "authority" }, { "Container", "authority" }, { "Remote", "authority" },
         { "Collector", "collectord" }, { "Control", "collectord" }, { "Telemetry", "collectord" },
         { "RemoteWrite", "collectord" },
         { "Api", "hostd" }, { "Health", "hostd" }, { "Hostd", "hostd" },

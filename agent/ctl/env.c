@@ -87,6 +87,9 @@ static int print_environment(const struct environment *e, bool explain, bool jso
                 return report_print_json(stdout, json_pack("{s:o}", "environment", environment_to_json(e)));
         for (size_t i = 0; i < e->n; i++)
                 print_entry(&e->entries[i], explain);
+        if (explain) /* which of both is not known before the run is asked for */
+                puts("# LD_PRELOAD: 'tpuctl run' adds tcmalloc where this host can load it (--malloc). In a "
+                     "container (--image) it adds nothing: what the image has stands, by default glibc's.");
         return fflush(stdout) == EOF ? -EIO : 0;
 }
 

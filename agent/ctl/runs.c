@@ -56,7 +56,9 @@ static void add_steps(json_t *runs, const char *root) {
 }
 
 /* How it ended: "success", "stopped TERM", "exit-code 3", "signal KILL". */
-#define END "[{cause=unknown}unknown: no record of its end|{cause=success}success|{cause}[ {status}]]"
+#define END                                                                                                 \
+        "[{cause=unknown}unknown: [its engine ended with {status}|no record of its end]|"                   \
+        "{cause=success}success|{cause}[ {status}]]"
 
 static const struct column run_columns[] = {
         { .title = "NAME", .cell = "{name}" },
@@ -74,13 +76,14 @@ static const struct column run_columns[] = {
 /* What a table has no room for: "train: generation 3; restarted 1 of 5 times; CUDA …", then to do. */
 #define STORY                                                                                               \
         "{name:lines}: {^}[{adopted?}{;}started without tpu-launchd[ in {container}], holds {devices}]"     \
+        "[{;}in a container of {image}]"                                                                    \
         "[{generation>0}{;}generation {generation}]"                                                        \
         "[{restarts>0}{;}restarted {restarts} of {restarts_max} times]"                                 \
         "[{;}may have stalled: {suspicion:lines}][{;}{why:lines}][\n  to do: {remedy:lines}]\n"
 
 static bool has_story(const json_t *run) {
         return json_is_true(json_object_get(run, "adopted")) || field_number(run, "generation") > 0 ||
-               field_number(run, "restarts") > 0 ||
+               field_number(run, "restarts") > 0 || *json_text_of(run, "image") ||
                *json_text_of(run, "suspicion") || *json_text_of(run, "why") || *json_text_of(run, "remedy");
 }
 

@@ -32,6 +32,7 @@ void answer_run(struct frame_peer *peer, const struct kept_run *kept, bool alrea
         reply.already = already;
         reply.state = wire_text(launch_state_name(kept->state));
         reply.generation = kept->generation;
+        reply.image_id = wire_text(kept->image_id);
         reply.warning = &warning;
         reply.n_warning = kept->warning[0] != '\0';
         reply.conflict = conflicts;
@@ -77,6 +78,7 @@ int answer_owners(const struct device_owners *o, struct frame_peer *peer, struct
 /* --- Runs ---------------------------------------------------------------------------------------------- */
 
 #define COMMAND_TEXT_MAX 256
+#define IMAGE_TEXT_MAX 256
 
 struct listing {
         struct runs *runs;
@@ -99,7 +101,7 @@ static const char *find_variable(const struct kept_run *kept, const char *name) 
 static Local__Run *describe_run(const struct runs *r, const struct kept_run *kept) {
         struct {
                 Local__Run run;
-                char unit[RUN_UNIT_MAX], command[COMMAND_TEXT_MAX];
+                char unit[RUN_UNIT_MAX], command[COMMAND_TEXT_MAX], image[IMAGE_TEXT_MAX];
         } *d = malloc(sizeof(*d));
 
         if (!d)
@@ -127,6 +129,11 @@ static Local__Run *describe_run(const struct runs *r, const struct kept_run *kep
         d->run.preempted_real_usec = kept->preempted_real;
         d->run.next_generation = runs_next_generation(r, kept->name);
         d->run.refused = wire_text(kept->refused);
+        if (kept_run_has_image(kept)) {
+                (void) snprintf(d->image, sizeof(d->image), "%s %s (%.12s)", kept->spec->engine,
+                                kept->spec->image, kept->image_id);
+                d->run.image = wire_text(d->image);
+        }
         if (kept->held) {
                 d->run.adopted = true;
                 d->run.unit = wire_text(kept->held->unit);

@@ -13,9 +13,11 @@
 #include "owners.h"
 #include "questions.h"
 #include "rights.h"
+#include "unpack.h"
 
 #define COMMAND_TEXT_MAX 256
 #define USER_NAME_MAX 256
+#define DEPTH_MAX 8 /* messages in one another; a request has three */
 
 /* --- Requests ------------------------------------------------------------------------------------------ */
 
@@ -43,8 +45,9 @@ static int begin_start(struct launch_api *a, struct frame_peer *peer, const stru
                 return r < 0 ? r : problem_no_memory(p);
         w->generation = kept->generation;
         w->conflicts = TAKE_PTR(result->conflicts);
-        log_notice("run %s: start asked for by %s (pid %d) as %s: %s", kept->name, c->name, (int) c->pid,
-                   kept->user, run_command(kept, command, sizeof(command)));
+        log_notice("run %s: start asked for by %s (pid %d) as %s%s%s: %s", kept->name, c->name, (int) c->pid,
+                   kept->user, kept_run_has_image(kept) ? ", image " : "", kept->spec->image,
+                   run_command(kept, command, sizeof(command)));
         return 0;
 }
 
@@ -232,8 +235,7 @@ static int handle_log(struct launch_api *a, struct frame_peer *peer, const struc
                 return r;
         if (!kept || !kept_run_is_shown_to(kept, c->uid))
                 return no_such_run(a->runs, q->name, p);
-        fd = kept->held ? container_open_log(a->host, kept->held->container, kept->held->container_id, &form)
-                        : -ENOENT;
+        fd = kept->held ? container_open_log(a->host, kept->held->control_group, &form) : -ENOENT;
         if (fd < 0)
                 return problem_set(p, fd, "docker logs, or podman logs, with the container's name",
                                    "run %s: what it prints cannot be read here: %s", q->name, strerror(-fd));
@@ -265,9 +267,17 @@ static int malformed(uint16_t kind, struct problem *p) {
                            "a request of kind %u cannot be understood", (unsigned) kind);
 }
 
+/* Anybody may ask. protobuf-c merges a spec that is given again and again in quadratic time: for minutes, in
+ * which nobody else is answered. */
+static bool is_sound(const struct frame *f, const ProtobufCMessageDescriptor *d) {
+        return wire_check(d, f->data, f->len, DEPTH_MAX) == 0;
+}
+
 #define HANDLE(KIND, type, Type, action, run, detail, call)                                                 \
         if (f->kind == LOCAL__KIND__##KIND) {                                                               \
-                Local__##Type *q = local__##type##__unpack(NULL, f->len, f->data);                          \
+                Local__##Type *q = is_sound(f, &local__##type##__descriptor)                                \
+                                           ? local__##type##__unpack(NULL, f->len, f->data)                 \
+                                           : NULL;                                                          \
                 int k = malformed(f->kind, p);                                                              \
                                                                                                             \
                 if (q) {                                                                                    \
@@ -377,7 +387,9 @@ static int ask_who(struct launch_api *a, struct frame_peer *peer, const struct f
         int r;
 
         if (asked.action == ACTION_START) {
-                run = local__run_request__unpack(NULL, f->len, f->data);
+                run = is_sound(f, &local__run_request__descriptor)
+                              ? local__run_request__unpack(NULL, f->len, f->data)
+                              : NULL;
                 if (!run)
                         return malformed(f->kind, p);
                 asked.user = strlen(spec_of(run)->user) < USER_NAME_MAX ? spec_of(run)->user : "?";

@@ -34,6 +34,7 @@ static void judge_end(struct run *run, const struct tail_result *tail, struct ca
         struct kept_run *kept = run->kept;
         struct end_evidence e = { .record = &kept->end,
                                   .rebooted = was_rebooted(r, kept),
+                                  .container = kept_run_has_image(kept),
                                   .stop_asked = kept->stop_asked,
                                   .preempted = kept->preempted_real > 0,
                                   .unkillable = run->unkillable,

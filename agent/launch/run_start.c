@@ -6,6 +6,7 @@
 #include "handover.h"
 #include "log.h"
 #include "loop_timer.h"
+#include "request_image.h"
 #include "run_table.h"
 #include "secret.h"
 #include "texts.h"
@@ -35,13 +36,31 @@ static int refuse_unwritten(const struct kept_run *kept, const char *directory, 
                            strerror(-error));
 }
 
+/* Of a run in a container the engine is started, by root: of the run's variables it gets a file, and none as
+ * its own. */
+static int write_handover(struct runs *r, const struct kept_run *kept) {
+        char *const environment[] = { (char[]){ "PATH=/usr/sbin:/usr/bin:/sbin:/bin" },
+                                      (char[]){ "HOME=/root" }, NULL };
+        _cleanup_(strings_freep) char **argv = NULL;
+        int k;
+
+        if (!kept_run_has_image(kept))
+                return handover_write(r->handover_fd, kept->name, kept->uid, kept->directory, kept->argv,
+                                      kept->env);
+        k = request_image_argv(r->host, kept, &argv);
+        if (k >= 0)
+                k = handover_write_variables(r->handover_fd, kept->name, kept->env);
+        return k < 0 ? k
+                     : handover_write(r->handover_fd, kept->name, geteuid(), "/", argv, environment);
+}
+
 static int write_files(struct runs *r, const struct kept_run *kept, struct problem *p) {
         int k;
 
         k = kept_run_write(r->runs_fd, kept);
         if (k < 0)
                 return refuse_unwritten(kept, STATE_RUNS, k, p);
-        k = handover_write(r->handover_fd, kept->name, kept->uid, kept->directory, kept->argv, kept->env);
+        k = write_handover(r, kept);
         if (k < 0)
                 return refuse_unwritten(kept, STATE_HANDOVER, k, p);
         if (!kept->secrets)

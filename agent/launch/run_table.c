@@ -60,11 +60,13 @@ void run_remove_files(struct runs *r, const char *name, bool exits) {
 }
 
 void run_remove_handover(struct runs *r, const char *name) {
-        char preempt[RUN_NAME_MAX + 16];
+        static const char *const beside[] = { "", HANDOVER_PREEMPT, HANDOVER_VARIABLES };
+        char file[RUN_NAME_MAX + 16];
 
-        handover_remove(r->handover_fd, name);
-        (void) snprintf(preempt, sizeof(preempt), "%s%s", name, HANDOVER_PREEMPT);
-        handover_remove(r->handover_fd, preempt);
+        for (size_t i = 0; i < ELEMENTSOF(beside); i++) {
+                (void) snprintf(file, sizeof(file), "%s%s", name, beside[i]);
+                handover_remove(r->handover_fd, file);
+        }
 }
 
 int run_pids(const struct run *run, struct pid_list *ret) {

@@ -45,6 +45,16 @@ int severity_priority(unsigned severity) {
         return severity >= 1 && severity <= 24 ? priorities[(severity - 1) / 4] : LOG_NOTICE;
 }
 
+enum severity severity_of_priority(unsigned priority) {
+        if (priority <= LOG_CRIT)
+                return SEVERITY_FATAL;
+        if (priority == LOG_ERR)
+                return SEVERITY_ERROR;
+        if (priority == LOG_WARNING)
+                return SEVERITY_WARN;
+        return priority <= LOG_INFO ? SEVERITY_INFO : SEVERITY_DEBUG;
+}
+
 /* --- Fields -------------------------------------------------------------------------------------------- */
 
 const struct event_def *event_def(enum event_id id) {

@@ -26,6 +26,8 @@ enum severity {
 const char *severity_name(unsigned severity);
 /* LOG_DEBUG … LOG_CRIT. */
 int severity_priority(unsigned severity);
+/* The reverse, of a line that was logged with this priority. */
+enum severity severity_of_priority(unsigned priority);
 
 enum event_id {
 #define EVENT(id, name, severity, message_id, sentence, fields) EVENT_##id,

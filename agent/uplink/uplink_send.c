@@ -5,6 +5,7 @@
 #include "backoff.h"
 #include "events.h"
 #include "loop_timer.h"
+#include "otlp_answer.h"
 #include "otlp_look.h"
 #include "uplink_state.h"
 

@@ -41,7 +41,7 @@ struct api {
         const struct clock *clock;
         const struct counters *counters;
         struct registry *registry; /* NULL: none is kept here */
-        const struct remote_write *remote; /* NULL: points are not handed on */
+        const struct remote_write *remote; /* NULL: nothing is handed on */
         const struct page *page; /* NULL: there is none */
         const struct first_words *first_words; /* what was said of stalled runs from sockets alone */
         struct suspects *suspects;

@@ -133,20 +133,25 @@ static void print_database(struct exposition *e, const struct store_size *size, 
 }
 
 /* Of a collector that hands nothing on they are 0. */
-static void print_remote(struct exposition *e, const struct api *a, const struct handover_state *store) {
+static const struct remote_counters *handed(const struct api *a, enum remote_what what) {
         static const struct remote_counters none;
+
+        return a->remote ? remote_write_counters(a->remote, what) : &none;
+}
+
+static void print_remote(struct exposition *e, const struct api *a, const struct handover_state *store) {
         const struct exposition_family refused = {
                 .name = "tpu_collectord_remote_refused_samples",
-                .help = "Samples that a receiver of remote write refused for good, by reason.",
+                .help = "Samples that their receiver refused for good, by reason.",
                 .kind = EXPOSITION_COUNTER
         };
-        const struct remote_counters *c = a->remote ? remote_write_counters(a->remote) : &none;
+        const struct remote_counters *c = handed(a, REMOTE_POINTS);
         usec_t behind = a->remote ? remote_write_behind(a->remote) : 0;
         const struct row rows[] = {
-                COUNTED("tpu_collectord_remote_written_samples", "Samples handed on by remote write.",
-                        c->written),
-                COUNTED("tpu_collectord_remote_failures", "Requests of remote write that are tried again.",
-                        c->failures),
+                COUNTED("tpu_collectord_remote_written_samples", "Samples handed on.", c->written),
+                COUNTED("tpu_collectord_remote_failures", "Requests to hand on that are tried again.",
+                        c->failures + handed(a, REMOTE_EVENTS)->failures +
+                                handed(a, REMOTE_LINES)->failures),
                 COUNTED("tpu_collectord_remote_expired_pushes",
                         "Pushes that retention removed before they were handed on.", store->expired),
                 GAUGED("tpu_collectord_remote_waiting_pushes", "Pushes that wait to be handed on.",
@@ -162,6 +167,63 @@ static void print_remote(struct exposition *e, const struct api *a, const struct
 
                 exposition_int(e, &reason, 1, (int64_t) c->refused[i]);
         }
+}
+
+/* The same of events and lines, which OTLP alone hands on. */
+static const struct {
+        enum remote_what what;
+        const char *kind;
+} records[] = { { REMOTE_EVENTS, "events" }, { REMOTE_LINES, "lines" } };
+
+static void print_refused_records(struct exposition *e, const struct api *a) {
+        static const struct exposition_family family = {
+                .name = "tpu_collectord_remote_refused_records",
+                .help = "Events and lines that their receiver refused for good, by reason.",
+                .kind = EXPOSITION_COUNTER
+        };
+
+        exposition_family(e, &family);
+        for (size_t i = 0; i < ELEMENTSOF(records); i++)
+                for (enum remote_reason k = 0; k < _REMOTE_REASON_MAX; k++) {
+                        const struct exposition_label labels[] = { { "kind", records[i].kind },
+                                                                   { "reason", remote_reason_name(k) } };
+
+                        exposition_int(e, labels, ELEMENTSOF(labels),
+                                       (int64_t) handed(a, records[i].what)->refused[k]);
+                }
+}
+
+static void print_records(struct exposition *e, const struct api *a,
+                          const uint64_t waiting[static ELEMENTSOF(records)]) {
+        static const struct exposition_family families[] = {
+                { "tpu_collectord_remote_written_records", "Events and lines handed on.",
+                  EXPOSITION_COUNTER },
+                { "tpu_collectord_remote_expired_records",
+                  "Events and lines that retention removed before they were handed on.",
+                  EXPOSITION_COUNTER },
+                { "tpu_collectord_remote_waiting_records", "Events and lines that wait to be handed on.",
+                  EXPOSITION_GAUGE },
+        };
+
+        for (size_t f = 0; f < ELEMENTSOF(families); f++) {
+                exposition_family(e, &families[f]);
+                for (size_t i = 0; i < ELEMENTSOF(records); i++) {
+                        const struct remote_counters *c = handed(a, records[i].what);
+                        const uint64_t values[ELEMENTSOF(families)] = { c->written, c->expired, waiting[i] };
+                        const struct exposition_label kind = { "kind", records[i].kind };
+
+                        exposition_int(e, &kind, 1, (int64_t) values[f]);
+                }
+        }
+        print_refused_records(e, a);
+}
+
+static int count_waiting(const struct api *a, uint64_t ret[static ELEMENTSOF(records)]) {
+        int r = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(records) && a->remote && r >= 0; i++)
+                r = remote_write_waiting(a->remote, records[i].what, &ret[i]);
+        return r;
 }
 
 static void print_registry(struct exposition *e, struct registry *r) {
@@ -212,7 +274,7 @@ void api_metrics(const struct api *a, const struct http_request *q, struct http_
         struct exposition e;
         struct store_size size;
         struct handover_state handover = { 0 };
-        uint64_t lines = 0;
+        uint64_t lines = 0, waiting[ELEMENTSOF(records)] = { 0 };
         char *text;
         size_t len;
         int r;
@@ -224,6 +286,8 @@ void api_metrics(const struct api *a, const struct http_request *q, struct http_
         if (r >= 0)
                 r = store_handover_state(a->store, &handover);
         if (r >= 0)
+                r = count_waiting(a, waiting);
+        if (r >= 0)
                 r = exposition_begin(&e);
         if (r >= 0) {
                 print_build(&e);
@@ -232,6 +296,7 @@ void api_metrics(const struct api *a, const struct http_request *q, struct http_
                 print_hosts(&e, &sum);
                 print_database(&e, &size, lines);
                 print_remote(&e, a, &handover);
+                print_records(&e, a, waiting);
                 if (a->registry)
                         print_registry(&e, a->registry);
                 r = exposition_end(&e, &text, &len);

@@ -50,6 +50,9 @@ static bool refuse_request(struct group_item *i, int r, const char *why) {
         case -EDQUOT:
                 refuse_item(i, 503, "as many hosts are known as the database may hold, and this is another");
                 return true;
+        case -EUSERS: /* its own, which the others of the group have no part in */
+                refuse_item(i, 503, "as many points of this host lie at one time as there is room for");
+                return true;
         default:
                 return false;
         }
@@ -112,8 +115,12 @@ static int tell_refusal(struct group *g, const struct group_item *i) {
 static int store_item(struct group *g, struct group_item *i) {
         _cleanup_free_ uint8_t *own = NULL;
         char why[INGEST_WHY_MAX] = "";
-        int r, undone;
+        int r, ended, undone;
 
+        if (store_is_full(g->store)) {
+                refuse_item(i, 503, "the database is full: more came than RetainBytes= holds");
+                return 0;
+        }
         if (i->is_capture)
                 return store_capture_item(g, i);
         r = decode_body(i, &own, why);
@@ -125,6 +132,9 @@ static int store_item(struct group *g, struct group_item *i) {
         i->push.peer = i->peer;
         i->push.proved = i->is_proved ? i->proved : NULL;
         r = push_store(g->store, &i->push, clock_real(g->clock), &i->result);
+        ended = r > 0 ? store_end_points(g->store) : 0; /* what it says is about this request */
+        if (ended < 0)
+                r = ended;
         if (r < 0) {
                 if (!refuse_request(i, r, i->result.why))
                         return r;

@@ -9,7 +9,7 @@
 #include "control_port.h"
 #include "clock.h"
 #include "database.h"
-#include "otlp.h"
+#include "push.h"
 
 #define GROUP_DELAY        (10 * USEC_PER_MSEC)
 #define GROUP_REQUESTS     128

@@ -47,6 +47,8 @@ struct retain {
 static usec_t pause_between(const struct retain *r) {
         usec_t each = RETAIN_ROUND / MAX(r->hosts, 1U);
 
+        if (store_is_behind(r->damage->store))
+                return RETAIN_TICK;
         return MIN(MAX(each, RETAIN_TICK), 10 * USEC_PER_SEC);
 }
 

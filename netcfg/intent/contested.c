@@ -141,53 +141,71 @@ int contested_load(const struct host *h, struct contested_list *ret) {
 
 /* --- Who may it be? ------------------------------------------------------------------------------------ */
 
+/* sysctl.d(5): of one name the strongest folder's file alone counts, and of all files the last by name. */
+static const char *const sysctl_folders[] = { "/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d",
+                                              "/usr/lib/sysctl.d", "/lib/sysctl.d" };
+#define SYSCTL_CONF "/etc/sysctl.conf"
+#define SYSCTL_CONF_NAME "99-sysctl.conf" /* by a symlink of that name */
+
 struct search {
         const struct host *host;
-        const char *directory, *key; /* as sysctl.d(5) has it, with dots */
-        char file[128];
+        size_t folder;   /* that is looked at */
+        const char *key; /* as sysctl.d(5) has it, with dots */
+        char file[128], name[128];
         unsigned line; /* 0: none */
 };
 
-/* The last line that names the key: it is the one that counts. */
-static void search_file(struct search *s, const char *path) {
+/* The last line that names the key: it is the one that counts. name: by which the file has its place. */
+static void search_file(struct search *s, const char *path, const char *name) {
         _cleanup_fclose_ FILE *f = NULL;
-        char line[512], name[sizeof(line)];
+        char line[512], key[sizeof(line)];
 
-        if (host_open_stream(s->host, path, &f) < 0)
+        if ((s->line > 0 && strcmp(name, s->name) < 0) || host_open_stream(s->host, path, &f) < 0)
                 return;
         for (unsigned n = 1; n < 10000 && fgets(line, sizeof(line), f); n++) {
-                if (sscanf(line, " %511[^= \t\n]", name) != 1)
+                if (sscanf(line, " %511[^= \t\n]", key) != 1)
                         continue;
-                for (char *p = name; *p; p++)
+                for (char *p = key; *p; p++)
                         *p = *p == '/' ? '.' : *p;
-                if (!streq(name[0] == '-' ? name + 1 : name, s->key))
+                if (!streq(key[0] == '-' ? key + 1 : key, s->key))
                         continue;
                 s->line = n;
                 (void) snprintf(s->file, sizeof(s->file), "%s", path);
+                (void) snprintf(s->name, sizeof(s->name), "%s", name);
         }
+}
+
+static bool has_file(const struct host *h, const char *folder, const char *name) {
+        _cleanup_close_ int fd = -1;
+        char path[128];
+
+        (void) snprintf(path, sizeof(path), "%s/%s", folder, name);
+        fd = host_open_file(h, path, O_PATH);
+        return fd >= 0;
 }
 
 static int visit_sysctl_file(const char *name, void *userdata) {
         struct search *s = userdata;
-        char path[128];
+        char path[128], target[64];
 
         /* what a shell would take apart is not put into a remedy, and ours is not theirs */
         if (!endswith(name, ".conf") || strpbrk(name, " '\"\\$`;&|<>()*?") ||
             strstr(name, "tpu-hostd"))
                 return 0;
-        if (snprintf(path, sizeof(path), "%s/%s", s->directory, name) < (int) sizeof(path))
-                search_file(s, path);
+        for (size_t i = 0; i < s->folder; i++)
+                if (has_file(s->host, sysctl_folders[i], name))
+                        return 0;
+        if (snprintf(path, sizeof(path), "%s/%s", sysctl_folders[s->folder], name) >= (int) sizeof(path) ||
+            (host_link_name(s->host, path, target, sizeof(target)) == 0 && streq(target, "sysctl.conf")))
+                return 0; /* sed(1) would put a file in place of the symlink */
+        search_file(s, path, name);
         return 0;
 }
 
 static void search_sysctls(struct search *s) {
-        static const char *const directories[] = { "/usr/lib/sysctl.d", "/run/sysctl.d", "/etc/sysctl.d" };
-
-        for (size_t i = 0; i < ELEMENTSOF(directories); i++) {
-                s->directory = directories[i];
-                (void) host_list(s->host, s->directory, visit_sysctl_file, s);
-        }
-        search_file(s, "/etc/sysctl.conf");
+        for (s->folder = 0; s->folder < ELEMENTSOF(sysctl_folders); s->folder++)
+                (void) host_list(s->host, sysctl_folders[s->folder], visit_sysctl_file, s);
+        search_file(s, SYSCTL_CONF, SYSCTL_CONF_NAME);
 }
 
 /* What runs here and is known to set such settings. */
@@ -222,8 +240,12 @@ void contested_words(const struct host *h, const struct contested *c, struct fin
         if (c->pid > 0) {
                 bool service = endswith(c->unit, ".service") && !startswith(c->unit, "user@");
 
-                check_say(f, service ? WORDS_CONTESTED_UNIT : WORDS_CONTESTED_PID, since, times, c->theirs,
-                          pid, c->command, service ? c->unit : c->unit[0] ? c->unit : "no unit");
+                check_say(f,
+                          service                  ? WORDS_CONTESTED_UNIT :
+                          has_file(h, "/proc", pid) ? WORDS_CONTESTED_PID :
+                                                     WORDS_CONTESTED_ENDED,
+                          since, times, c->theirs, pid, c->command,
+                          service ? c->unit : c->unit[0] ? c->unit : "no unit");
                 return;
         }
         if (streq(c->check, "sysctl"))

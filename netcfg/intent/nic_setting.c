@@ -182,6 +182,13 @@ bool nic_qdisc_judge(const struct qdisc_table *t, const struct link *nic, struct
         if (!limit && !root)
                 return false;
         (void) snprintf(drops, sizeof(drops), "%" PRIu64, qdisc_drops(t, nic->index));
+        if (!limit && nic->queue > 0 && nic->queue < QDISC_PACKETS_MIN &&
+            qdisc_is_there(t, nic->index, "pfifo_fast")) { /* the one that goes by it */
+                check_begin(ret, WORDS_NIC_QUEUE_SHORT, nic->name);
+                finding_set(ret->found, "pfifo_fast, txqueuelen %" PRIu32, nic->queue);
+                check_say(ret, WORDS_NIC_QUEUE_SHORT, drops);
+                return true;
+        }
         check_begin(ret, limit ? WORDS_NIC_QDISC_LIMITS : WORDS_NIC_QDISC, nic->name);
         finding_set(ret->found, "%s", qdisc_words(limit ? limit : root, words));
         check_say(ret, limit ? WORDS_NIC_QDISC_LIMITS : WORDS_NIC_QDISC, drops);

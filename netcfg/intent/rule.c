@@ -113,6 +113,8 @@ void intent_judge_mtu(const struct intent *i, const struct link *l, struct findi
                 (void) snprintf(text, sizeof(text), "%u", l->max_mtu);
                 check_say(ret, WORDS_MTU_NIC, text);
         }
-        if (l->mtu != allowed && !ret->remedy[0])
-                check_say(ret, WORDS_REPAIR);
+        if (l->mtu == allowed || ret->remedy[0])
+                return;
+        (void) snprintf(text, sizeof(text), "%u", l->xdp);
+        check_say(ret, l->xdp > 0 && l->mtu < allowed ? WORDS_MTU_XDP : WORDS_REPAIR, text);
 }

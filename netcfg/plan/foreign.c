@@ -71,8 +71,9 @@ static bool is_at_home(const struct judging *j, const struct home *h, int index)
         return false;
 }
 
+/* What is wrapped goes to who unwraps it, whatever NIC it leaves by. */
 static bool leads_home(const struct judging *j, const struct home *h, const struct route *r) {
-        if (r->type != RTN_UNICAST || r->n_hops == 0)
+        if (r->type != RTN_UNICAST || r->n_hops == 0 || r->wraps)
                 return false;
         for (unsigned k = 0; k < MIN(r->n_hops, (unsigned) ROUTE_HOPS_MAX); k++)
                 if (!is_at_home(j, h, r->hops[k]))
@@ -237,6 +238,23 @@ static void judge_home(struct judging *j, const struct home *h) {
         }
 }
 
+/* Google Cloud gives a NIC an address without its subnet. The longest route that covers the address leads
+ * to the subnet, or to a part of it; by a data-centre NIC it leads where the default routes do. */
+static void judge_around(struct judging *j, const struct home *h) {
+        const struct address *a = h->address;
+        const struct flow around = { a->family, NULL, a->bytes, (uint8_t) (whole_len(a->family) - 1) };
+        struct lookup k = lookup_flow(j->f, &around, NULL);
+        const struct route *r = k.route;
+
+        if (r && (r->dst_len == 0 || source_is_own_route(r) ||
+                  (source_is_data_route(j->i, &j->f->links, r) && !r->wraps)))
+                return;
+        if (r)
+                blame_route(j, h, r, _WORDS_MAX);
+        else if (k.rule && is_foreign_rule(k.rule))
+                blame_rule(j, h, k.rule, WORDS_FOREIGN_RULE);
+}
+
 static bool has_default(const struct judging *j, const struct home *h) {
         for (size_t k = 0; k < j->f->routes.n; k++) {
                 const struct route *r = &j->f->routes.routes[k];
@@ -330,6 +348,8 @@ int plan_judge_foreign(const struct intent *i, const struct found *f, struct fin
                 h = home_of(nic, a);
                 if (h.has_subnet)
                         judge_home(&j, &h);
+                else
+                        judge_around(&j, &h);
                 judge_way_out(&j, &h);
                 judge_halves(&j, &h);
         }
@@ -380,24 +400,46 @@ static void judge_narrow(const struct intent *i, const struct found *f, const st
         finding_set(ret->found, "%s", route_words(r, l->name, words));
 }
 
+/* What others have given routes that is no limit is a person's will, and named all the same. */
+static void name_tuned(const struct found *f, const struct route *first, size_t n, struct finding *ret) {
+        char subject[64], settings[ROUTE_WORDS_MAX], more[32] = "";
+
+        finding_set(ret->found, "no route carries less than its NIC");
+        if (n == 0)
+                return;
+        route_subject(first, &f->links, subject);
+        if (n > 1)
+                (void) snprintf(more, sizeof(more), " (and %zu more)", n - 1);
+        finding_set(ret->found, "no route carries less than its NIC; %s has %s%s", subject,
+                    route_settings(first, settings), more);
+}
+
 int plan_judge_route_mtus(const struct intent *i, const struct found *f, struct finding_list *l) {
+        const struct route *tuned = NULL;
         struct finding finding;
-        size_t narrow = 0;
+        size_t narrow = 0, n = 0;
         int r = 0;
 
         if (i->no_tpu || f->links_error < 0 || f->routes_error < 0)
                 return 0; /* which route.foreign says */
         for (size_t k = 0; r == 0 && k < f->routes.n; k++) {
-                if (!is_narrow(i, f, &f->routes.routes[k]))
+                const struct route *route = &f->routes.routes[k];
+
+                if (route_is_tuned(route) && !is_link_local4(route) &&
+                    source_is_data_route(i, &f->links, route)) {
+                        tuned = tuned ? tuned : route;
+                        n++;
+                }
+                if (!is_narrow(i, f, route))
                         continue;
                 narrow++;
-                judge_narrow(i, f, &f->routes.routes[k], &finding);
+                judge_narrow(i, f, route, &finding);
                 r = finding_list_add(l, &finding);
         }
         if (r < 0 || narrow > 0)
                 return r;
         check_tell(&finding, WORDS_ROUTE_WIDE, "");
-        finding_set(finding.found, "no route carries less than its NIC");
+        name_tuned(f, tuned, n, &finding);
         return finding_list_add(l, &finding);
 }
 
@@ -410,9 +452,7 @@ int plan_judge_qdiscs(const struct intent *i, const struct found *f, struct find
         if (i->no_tpu)
                 return 0;
         if (f->qdiscs_error < 0) {
-                finding_init(&finding, "nic.qdisc", "");
-                finding_set(finding.reason, "queueing disciplines cannot be read: %s",
-                            strerror(-f->qdiscs_error));
+                check_tell(&finding, WORDS_NIC_QDISC_UNREAD, "", strerror(-f->qdiscs_error));
                 return finding_list_add(l, &finding);
         }
         for (size_t k = 0; r == 0 && k < f->links.n; k++)

@@ -23,8 +23,8 @@ static const struct route *look_up_table(const struct found *f, const struct flo
         for (size_t k = 0; k < f->routes.n; k++) {
                 const struct route *r = &f->routes.routes[k];
 
-                if (r->table == table && r->family == flow->family && r->tos == 0 && !r->special &&
-                    flow_is_within(flow, r->dst, r->dst_len) &&
+                if (r->table == table && r->family == flow->family && r->tos == 0 &&
+                    (!r->special || r->wraps) && flow_is_within(flow, r->dst, r->dst_len) &&
                     (!best || r->dst_len > best->dst_len ||
                      (r->dst_len == best->dst_len && r->priority < best->priority)))
                         best = r;

@@ -194,6 +194,37 @@ static bool has_original(const struct originals *o, const struct original *item)
         return false;
 }
 
+/* --- Routes that are gone ----------------------------------------------------------------------------- */
+
+typedef char subject_text[sizeof(((struct original *) NULL)->subject)];
+
+static int compare_subjects(const void *a, const void *b) {
+        return strcmp(a, b);
+}
+
+int originals_make_room(struct originals *o, const struct plan *p, const struct route_table *routes,
+                        const struct link_table *links) {
+        _cleanup_free_ subject_text *there = NULL;
+        size_t kept = 0;
+
+        if (o->n + p->n <= ORIGINALS_MAX)
+                return 0;
+        there = calloc(routes->n + 1, sizeof(*there));
+        if (!there)
+                return -ENOMEM;
+        for (size_t i = 0; i < routes->n; i++)
+                route_subject(&routes->routes[i], links, there[i]);
+        qsort(there, routes->n, sizeof(*there), compare_subjects);
+        for (size_t i = 0; i < o->n; i++)
+                if (o->items[i].kind != OP_ROUTE ||
+                    bsearch(o->items[i].subject, there, routes->n, sizeof(*there), compare_subjects))
+                        o->items[kept++] = o->items[i];
+        o->n = kept;
+        return 0;
+}
+
+/* --- Noting ------------------------------------------------------------------------------------------- */
+
 int originals_note(struct originals *o, const struct plan *p, const struct link_table *links) {
         size_t before = o->n;
 

@@ -41,5 +41,12 @@ void originals_follow(struct originals *o, const struct link_table *links);
 /* Adds the found values of the plan's settings that are not there yet. Returns 1 when anything was added,
  * else 0; -ENODEV: a NIC of the plan is not in links; -E2BIG, -ENOMEM. */
 int originals_note(struct originals *o, const struct plan *p, const struct link_table *links);
+/*
+ * Where those of a plan would not have room, takes out those of routes that are gone: a route that comes
+ * again is noted again. Else routes that come and go would fill it, and nothing is written without it.
+ * -ENOMEM.
+ */
+int originals_make_room(struct originals *o, const struct plan *p, const struct route_table *routes,
+                        const struct link_table *links);
 /* The NIC that a setting is of. NULL: it is of none, or the NIC is gone. */
 const struct link *original_link(const struct original *o, const struct link_table *links);

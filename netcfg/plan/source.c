@@ -8,15 +8,6 @@
 
 #include "route_words.h"
 
-/* As ip route names them. */
-static const char *const metric_names[RTAX_MAX + 1] = {
-        [RTAX_MTU] = "mtu",           [RTAX_WINDOW] = "window",     [RTAX_RTT] = "rtt",
-        [RTAX_RTTVAR] = "rttvar",     [RTAX_SSTHRESH] = "ssthresh", [RTAX_CWND] = "cwnd",
-        [RTAX_ADVMSS] = "advmss",     [RTAX_REORDERING] = "reordering",
-        [RTAX_HOPLIMIT] = "hoplimit", [RTAX_INITCWND] = "initcwnd", [RTAX_FEATURES] = "features",
-        [RTAX_RTO_MIN] = "rto_min",   [RTAX_INITRWND] = "initrwnd", [RTAX_QUICKACK] = "quickack",
-};
-
 static bool is_own_table(uint32_t table) {
         return table > SOURCE_TABLE_BASE && table - SOURCE_TABLE_BASE <= INT32_MAX;
 }
@@ -61,13 +52,18 @@ void source_route_subject(const struct route *r, char buf[static 64]) {
         finding_format(buf, 64, "table %u %s", r->table, dst);
 }
 
-/* One more metric, when the text has room for it: without it a route still leads to the right NIC. */
-static void add_metric(char buf[static 96], unsigned k, const struct route *r) {
-        size_t used = strlen(buf);
-        char text[40];
+static bool has_metric(const struct route *r, int k) {
+        return k == RTAX_CC_ALGO ? r->congestion[0] : r->metrics[k] > 0;
+}
 
-        (void) snprintf(text, sizeof(text), " %s %u%s%s", metric_names[k], r->metrics[k],
-                        k == RTAX_RTO_MIN ? "ms" : "", r->locks & (1U << k) ? ",lock" : "");
+/* One more metric, when the text has room for it: without it a route still leads to the right NIC. */
+static void add_metric(char buf[static 96], int k, const struct route *r) {
+        size_t used = strlen(buf);
+        char value[24], text[64];
+
+        (void) snprintf(value, sizeof(value), "%" PRIu32 "%s", r->metrics[k], k == RTAX_RTO_MIN ? "ms" : "");
+        (void) snprintf(text, sizeof(text), " %s %s%s", route_metric_word(k),
+                        k == RTAX_CC_ALGO ? r->congestion : value, r->locks & (1U << k) ? ",lock" : "");
         if (used + strlen(text) < 96)
                 (void) snprintf(buf + used, 96 - used, "%s", text);
 }
@@ -88,8 +84,8 @@ void source_route_value(const struct route *r, char buf[static 96]) {
                 (void) snprintf(buf, 96, "type %u, elsewhere", r->type);
         if (r->metrics[RTAX_RTO_MIN]) /* first: it always has room */
                 add_metric(buf, RTAX_RTO_MIN, r);
-        for (unsigned k = 0; k <= RTAX_MAX; k++)
-                if (metric_names[k] && k != RTAX_RTO_MIN && r->metrics[k])
+        for (int k = 0; k <= RTAX_MAX; k++)
+                if (route_metric_word(k) && k != RTAX_RTO_MIN && has_metric(r, k))
                         add_metric(buf, k, r);
 }
 
@@ -259,8 +255,9 @@ static struct route our_copy(const struct intent *i, const struct link *nic, con
         /* The gateway is beside the NIC, for the main table has it there: the copy needs no second look at
          * it, which would fail where its subnet has gone since. */
         copy.onlink = copy.has_gateway && use == USE_COPY;
-        for (unsigned k = 0; k <= RTAX_MAX; k++)
-                copy.locks &= ~(copy.metrics[k] ? 0 : 1U << k);
+        copy.nexthop = 0; /* it stays when the object goes */
+        for (int k = 0; k <= RTAX_MAX; k++)
+                copy.locks &= ~(has_metric(&copy, k) ? 0 : 1U << k);
         if (use == USE_THROW)
                 copy.type = RTN_THROW;
         else if (i->rto_min > 0) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture.h"
 
+#include <assert.h>
+
 #include "texts.h"
 
 /* What belongs to one capture only. */
@@ -73,27 +75,6 @@ static int take_natives(struct capture *c) {
                 (void) snprintf(c->kernel_why, sizeof(c->kernel_why), "%s",
                                 c->task_stacks ? strerror(-k) : c->task_stacks_why);
         return r;
-}
-
-/* Native stacks go with the Python frames when those are the same before and after. */
-static int capture_natives(struct capture *c, char why[static REASON_MAX]) {
-        int r = take_natives(c);
-
-        if (r == -ENOPKG)
-                return text_fail(why, REASON_MAX, r, "--native needs libdw.so.1 (the package libdw1)");
-        if (r < 0)
-                return interpreter_reason(&c->process, r, why);
-        r = memory_refresh(&c->memory);
-        if (r < 0)
-                return interpreter_reason(&c->process, r, why);
-        for (size_t i = 0; i < c->n_threads; i++) {
-                _cleanup_(chain_clear) struct chain again = { 0 };
-                struct python_thread *t = &c->threads[i];
-
-                t->drifted = walk_frames(&c->memory, &c->interpreter, t->id.state, t->limit, &again) < 0 ||
-                             !chain_equal(&t->chain, &again);
-        }
-        return 0;
 }
 
 static void join_tasks(struct capture *c) {
@@ -185,6 +166,47 @@ static int capture_waits(const struct host *h, struct capture *c) {
         return waits_read(&from, &c->waits);
 }
 
+/* Of threads that run, only the stop of their native copy shows a call. */
+static int capture_looks(const struct host *h, struct capture *c) {
+        const struct waits_of from = { .host = h,
+                                       .process = &c->process,
+                                       .tasks = &c->tasks,
+                                       .memory = c->without_locks ? NULL : &c->moving };
+        bool looks = false;
+
+        assert(c->native.n == c->tasks.n);
+        for (size_t i = 0; i < c->tasks.n; i++)
+                if (c->tasks.items[i].state == 'R') {
+                        c->tasks.items[i].in = c->native.threads[i].looked;
+                        looks |= c->tasks.items[i].in.number >= 0;
+                }
+        memory_forget(&c->moving);
+        return looks ? waits_add_looks(&from, &c->waits) : 0;
+}
+
+/* Native stacks go with the Python frames when those are the same before and after. */
+static int capture_natives(const struct host *h, struct capture *c, char why[static REASON_MAX]) {
+        int r = take_natives(c);
+
+        if (r == -ENOPKG)
+                return text_fail(why, REASON_MAX, r, "--native needs libdw.so.1 (the package libdw1)");
+        if (r < 0)
+                return interpreter_reason(&c->process, r, why);
+        r = capture_looks(h, c);
+        if (r == 0)
+                r = memory_refresh(&c->memory);
+        if (r < 0)
+                return interpreter_reason(&c->process, r, why);
+        for (size_t i = 0; i < c->n_threads; i++) {
+                _cleanup_(chain_clear) struct chain again = { 0 };
+                struct python_thread *t = &c->threads[i];
+
+                t->drifted = walk_frames(&c->memory, &c->interpreter, t->id.state, t->limit, &again) < 0 ||
+                             !chain_equal(&t->chain, &again);
+        }
+        return 0;
+}
+
 /* What can be had of a process whose Python is not read: none, or of a version that is refused. */
 static int capture_without_python(const struct host *h, struct capture *c, int error,
                                   char why[static REASON_MAX]) {
@@ -199,7 +221,7 @@ static int capture_without_python(const struct host *h, struct capture *c, int e
         if (r < 0)
                 return interpreter_reason(&c->process, r, why);
         c->other_threads = c->tasks.n;
-        return c->with_native ? capture_natives(c, why) : 0;
+        return c->with_native ? capture_natives(h, c, why) : 0;
 }
 
 /* After the interpreter was found. */
@@ -215,7 +237,7 @@ static int capture_python(const struct host *h, struct capture *c, char why[stat
         if (r < 0)
                 return interpreter_reason(&c->process, r, why);
         r = check_unchanged(c, why);
-        return r == 0 && c->with_native ? capture_natives(c, why) : r;
+        return r == 0 && c->with_native ? capture_natives(h, c, why) : r;
 }
 
 static int capture_anew(const struct host *h, pid_t pid, struct capture *c, char why[static REASON_MAX]) {

@@ -3,6 +3,7 @@
 
 #include "text.h"
 #include "utf8.h"
+#include "wait_call.h"
 
 void native_clear(struct native *n) {
         for (size_t i = 0; i < n->n; i++) {
@@ -78,6 +79,17 @@ static int copy_waiting(const struct process *p, const struct task *task, const 
         return r;
 }
 
+/* Stopped on its way back from a call, a thread has its number and its arguments yet (x86-64: all registers
+ * but rax, rcx and r11 are kept; orig_rax is negative where it was in none). */
+static struct task_call call_looked(const struct user_regs_struct *r) {
+        struct task_call c = { .number = (long) r->orig_rax,
+                               .arguments = { r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9 } };
+
+        if (c.number < 0 || !call_found_nothing(&c, (int64_t) r->rax))
+                c.number = CALL_RUNNING;
+        return c;
+}
+
 static int seize_one(const struct process *p, struct native *n, const struct task *task,
                      struct native_thread *t, struct seized *s) {
         int r = n->held || task->state == 'D' ? -EBUSY : strchr("ZX", task->state) ? -ESRCH : 0;
@@ -86,6 +98,8 @@ static int seize_one(const struct process *p, struct native *n, const struct tas
                 r = seize_thread(p->pid, t->tid, process_task_cpu(p, t->tid), s);
                 n->held = r == -EBUSY;
         }
+        if (r == 0)
+                t->looked = call_looked(&s->registers);
         t->pause_ns += s->pause_ns;
         return r;
 }
@@ -114,6 +128,7 @@ static int copy_batch(const struct process *p, const struct task *tasks,
                 k = kernel ? task_stack_find(kernel, tasks->tid) : NULL;
                 b->seized[i] = (struct seized) { 0 };
                 t->tid = tasks->tid;
+                t->looked.number = CALL_RUNNING;
                 if (k || (!kernel && tasks->state != 'R'))
                         r = take_kernel_stack(p, k, to, t);
                 if (r < 0)

@@ -17,6 +17,9 @@ struct native_thread {
         bool cut;  /* there are more, or the tables to find them are missing */
         int error; /* why there are none: -EBUSY it waits uninterruptibly, -EPERM, -ESRCH, -EBADMSG */
         uint64_t pause_ns; /* how long it was stopped */
+        /* of one that ran: the call that it came back from with nothing, as one does that spins; number
+         * CALL_RUNNING: none */
+        struct task_call looked;
         char *kernel;      /* its kernel stack, "func+0x1/0x2" a line; NULL: not permitted, or none */
 };
 

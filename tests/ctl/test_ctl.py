@@ -97,6 +97,9 @@ class Identity(Ctl):
         read_back = subprocess.run(["/bin/sh", "-c", done.stdout + 'printf %s "$A"'], capture_output=True,
                                    text=True, check=True)
         self.assertEqual(read_back.stdout, "b c")
+        explained = self.expect(["env", "--explain", "A=b"], 0).stdout.splitlines()
+        self.assertEqual(explained[:2], ["# set by the user", "A=b"])
+        self.assertIn("In a container (--image) it adds nothing", explained[-1])
 
     def test_env_of_frameworks(self):
         def env(*words):

@@ -5,7 +5,7 @@
  */
 #include <assert.h>
 
-#include "endpoint.h"
+#include "otlp_answer.h"
 #include "otlp_look.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

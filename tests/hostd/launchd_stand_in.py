@@ -28,6 +28,7 @@ class Runs:
         self.path, self.runs, self.starts, self.stops, self.signals, self.checks = (
                 str(path), {}, [], [], [], [])
         self.refuse = self.refuse_check = None
+        self.image = ""      # which one a run's image is here
         self.silent = False  # it takes questions and says nothing
         # what was captured; stacks(name): what tpu-stack --native --capture would write, in
         # capture_wire.py's form
@@ -133,7 +134,9 @@ class Runs:
         name = text(m.get("spec", m), 1)
         if kind == CHECK_REQUEST:
             self.checks.append(m)
-            return self.error(*self.refuse_check) if self.refuse_check else (RUN_REPLY, message({1: name}))
+            if self.refuse_check:
+                return self.error(*self.refuse_check)
+            return RUN_REPLY, message({1: name, **({9: self.image} if self.image else {})})
         if kind == RUN_REQUEST:
             return self._run(name, m)
         if kind == STOP_REQUEST:

@@ -159,6 +159,16 @@ class WithSystemd(Launchd):
         self.run_of("exit 0")
         self.ended("unknown", "")
 
+    def test_image_without_its_engine(self):
+        self.assertFalse((self.root / "usr/bin/podman").exists())
+        done = self.tpuctl("run", "--name", "a", "--image", "py:1", "--", "true")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("podman is not installed on this host", done.stderr)
+        self.assertIn("to do:  sudo apt-get install podman catatonit", done.stderr)
+        done = self.tpuctl("run", "--name", "a", "--image", "dir:/etc", "--", "true")
+        self.assertEqual(done.returncode, 64)
+        self.assertIn("image 'dir:/etc' is not an image's name", done.stderr)
+
     def test_name_is_taken(self):
         self.run_of(f"echo $$ >{self.folder}/pid; exec sleep 1000")
         self.pid()

@@ -293,6 +293,26 @@ class Preflight(Part):
         self.refused(h, "user alice is not known on this host\ngetent passwd alice")
         self.assertEqual(self.until_says("refused")["cause"], "not-started")
 
+    def test_image(self):
+        """Which one it is here is reported with the readiness, and is what tpu-launchd has to start, also
+        when the agent was killed in between."""
+        with tempfile.TemporaryDirectory() as folder:
+            h = self.host(state=f"{folder}/health.json")
+            kept = Path(folder) / "prepared.json"
+            self.launchd.image = "0f" * 32
+            self.put("preparing", intent={"image": "py:1"})
+            self.assertEqual(self.until_says("prepared")["image"], "0f" * 32)
+            wait_until(lambda: kept.exists() and json.loads(content_of(kept))["parts"], 60, "it is kept")
+            self.assertEqual(json.loads(content_of(kept))["parts"][0]["image"], "0f" * 32)
+            h.process.send_signal(signal.SIGKILL)
+            h.process.wait(20)
+            self.launchd.image = "ee" * 32
+            self.put("running", intent={"image": "py:1"})
+            h.start()
+            self.assertNotIn("image", self.until_says("running"))
+            _, _, m = self.launchd.starts[0]
+            self.assertEqual((text(m["spec"], 31), text(m, 8)), ("py:1", "0f" * 32))
+
     def test_refused_at_the_start(self):
         h = self.host()
         self.put("preparing")

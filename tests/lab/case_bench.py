@@ -15,7 +15,7 @@ import slices  # noqa: E402
 from lab import LabError  # noqa: E402
 
 SUDO = "#!/bin/sh\n[ \"$1\" != -n ] || shift\nexec \"$@\"\n"  # the lab's hosts have none; we are root
-TYPED = re.compile(r"^(sudo |tpuctl |tpu-|systemctl |ip |journalctl |nft )")
+TYPED = re.compile(r"^(sudo |tpuctl |tpu-|systemctl |ip |journalctl |nft |printf |echo )")
 RIGHT = ("named, mended", "named, mend is elsewhere", "repaired", "calm", "said")
 
 

@@ -536,5 +536,40 @@ BLIND = [
     Case("daemon-restarted-once", "systemctl kill -s KILL tpu-launchd; sleep 4", "calm", path=True),
 ]
 
+# Of a fifth list, written against the first four: what routes, queues, NICs and names have beside that.
+BY_ROUTES = SITE.format("netcfg", "[Netcfg]\\nRtoMin=routes") + "; systemctl restart tpu-netcfg; sleep 2; "
+NO_BY_ROUTES = "rm -f /etc/tpu-hostd/netcfg.conf.d/90-x.conf; systemctl restart tpu-netcfg"
+ODD = [
+    Case("narrow-route-that-has-more", BY_ROUTES + f"ip route replace default via {GATEWAY} dev eth0 mtu "
+         "1460 initcwnd 40 congctl reno", words="1460.*initcwnd 40", path=True,
+         undo=f"{NO_BY_ROUTES}; ip route replace default via {GATEWAY} dev eth0"),
+    Case("route-with-few-hops", f"ip route add {PEER} dev eth0 hoplimit 1", words="hoplimit 1",
+         undo=f"ip route del {PEER}"),
+    Case("route-with-a-small-start", "ip route change 10.10.1.0/24 dev eth1 proto kernel scope link src "
+         "10.10.1.10 initcwnd 1", words="initcwnd 1"),
+    Case("route-with-its-own-congestion-control", f"ip route add {PEER} dev eth0 congctl reno", "said",
+         words="OK route.mtu .*congctl reno", undo=f"ip route del {PEER}"),
+    Case("retries-are-few", "sysctl -qw net.ipv4.tcp_retries2=3", words="tcp_retries2",
+         undo="sysctl -qw net.ipv4.tcp_retries2=15"),
+    Case("timestamps-off", "sysctl -qw net.ipv4.tcp_timestamps=0", words="tcp_timestamps",
+         undo="sysctl -qw net.ipv4.tcp_timestamps=1"),
+    Case("send-buffers-are-small", "sysctl -qw net.ipv4.tcp_wmem='4096 16384 65536'", words="tcp_wmem",
+         undo="sysctl -qw net.ipv4.tcp_wmem='4096 16384 4194304'"),
+    Case("packets-end-after-few-hops", "sysctl -qw net.ipv4.ip_default_ttl=4", words="ip_default_ttl",
+         undo="sysctl -qw net.ipv4.ip_default_ttl=64"),
+    Case("own-name-is-a-bridge", "ip link add docker0 type bridge; ip addr add 172.17.0.1/16 dev docker0; "
+         "ip link set docker0 up; cp /etc/hosts /run/hosts; sed -i '/ h0$/d' /etc/hosts; echo 172.17.0.1 h0 "
+         ">> /etc/hosts", words="172.17.0.1.*bridge for containers",
+         undo="ip link del docker0; cp /run/hosts /etc/hosts"),
+    Case("fair-queue-of-one-packet", "tc qdisc replace dev eth1 root fq_codel limit 1",
+         words="fq_codel limit 1", undo="tc qdisc del dev eth1 root"),
+    Case("queue-by-txqueuelen", "ip link set dev eth1 txqueuelen 2; tc qdisc replace dev eth1 root "
+         "pfifo_fast", words="txqueuelen 2",
+         undo="tc qdisc del dev eth1 root; ip link set dev eth1 txqueuelen 1000"),
+    Case("subnet-by-a-nexthop-object", f"ip nexthop add id 12 via {GATEWAY} dev eth0; ip route add "
+         "10.10.1.0/25 nhid 12", words="10.10.1.0/25", path=True,
+         undo="ip route del 10.10.1.0/25 nhid 12; ip nexthop del id 12"),
+]
+
 CASES = (SETTINGS + ROUTING + WIRES + BYSTANDERS + NEWCOMERS + DAEMONS + CONTEST + IDENTITY + MACHINE +
-         UNSEEN + BLIND)
+         UNSEEN + BLIND + ODD)

@@ -3,6 +3,9 @@
 once by podman. Nothing of ours starts it. It is found by the chip that it holds (a stand-in: a node of the
 null device), called what its container is called, followed step by step in its engine's log, and when it is
 stopped on one host, that host is named. The image is made of the host's own Python: no registry is asked.
+
+And one that `tpuctl run --image` starts, on one host and over two: who it is inside, its steps, its stacks,
+its ends, and an image that is not the same on both hosts.
 """
 
 import json
@@ -59,6 +62,26 @@ while True:
     step += 1
     print(f"completed step: {step}, seconds: {time.monotonic() - began:.3f}", flush=True)
 '''
+# What the container is, and then steps; on TERM it saves, and ends with 3.
+STEPS = '''
+import os, signal, sys, time
+def end(*_):
+    print("saved a checkpoint", flush=True)
+    sys.exit(3)
+if sys.argv[2:] == ["save"]:
+    signal.signal(signal.SIGTERM, end)
+with open("/proc/self/status") as status:
+    said = dict(line.rstrip().split(":\\t", 1) for line in status if ":\\t" in line)
+print("inside:", os.getuid(), os.getgid(), said["CapEff"], said["CapBnd"], said["NoNewPrivs"],
+      os.access("/srv", os.W_OK), os.environ.get("MINE"), os.environ.get("LD_PRELOAD"),
+      os.environ.get("TPU_WORKER_ID"), os.getcwd(), flush=True)
+os.close(os.open("/dev/accel0", os.O_RDWR))
+for step in range(1, int(sys.argv[1])):
+    time.sleep(0.1)
+    print(f"completed step: {step}, seconds: 0.100", flush=True)
+sys.exit(7)
+'''
+MOUNT = "[Container]\nMount=/srv:ro\n[Remote]\nStart=alice\n"
 ENGINES = {"docker": ("docker", 7401, "py:1", []),
            "podman": ("podman", 7402, "localhost/py:1", ["--log-driver", "k8s-file", "--init"])}
 
@@ -76,6 +99,8 @@ def before_boot(host):
         host.lab_collector_address = host.lab.collector.address("eth0")
         slices.configure(host, 2, 2, "Kind=collector", grant=False)
         host.write("/srv/loop.py", PROGRAM)
+        host.write("/srv/steps.py", STEPS)
+        host.write("/etc/tpu-hostd/authority.conf.d/50-image.conf", MOUNT)
         host.write("/etc/containers/containers.conf", PODMAN)
     else:
         scenario.configure(host, 2, scenario.WANTED_MTU)
@@ -89,7 +114,7 @@ class Containers(unittest.TestCase):
         cls.lab = cls.enterClassContext(Lab(hosts=2, debs=layer, collector=[collector_deb], unified=True,
                                             before_boot=before_boot))
         for host in cls.lab.hosts:
-            host.sh("useradd -m alice")
+            host.sh("useradd -m -G tpu-run alice")
             host.sh("systemctl stop docker docker.socket containerd podman.socket; umask 022;" + PLACES +
                     "rm -rf /run/containers/storage /run/libpod; systemctl start docker", timeout=120)
             host.sh(f"{IMAGE} >/var/tmp/py.tar", timeout=120)
@@ -178,6 +203,121 @@ class Containers(unittest.TestCase):
 
     def test_podman(self):
         self.check_engine("podman")
+
+    # --- Started by tpuctl --------------------------------------------------------------------------------
+
+    def image_run(self, host, name, *words, engine="podman", image="py:1", options=()):
+        return host.run(["tpuctl", "run", "--name", name, "--image", image, "--engine", engine, *options,
+                         "--", "/usr/bin/python3", "/srv/steps.py", *words], user="alice", check=False,
+                        timeout=90)
+
+    def ended(self, host, name, cause, status):
+        host.wait_for(lambda: self.run_of(host, name)["state"] == "exited", 60, f"{name} has ended")
+        run = self.run_of(host, name)
+        self.assertEqual((run["cause"], run["status"]), (cause, status), run)
+        return run
+
+    def check_image(self, engine):
+        h0, name = self.lab.hosts[0], f"image-{engine}"
+        for host in self.lab.hosts:
+            host.sh("chmod 0666 /dev/accel0")
+        done = self.image_run(h0, name, "100000", "save", engine=engine,
+                              options=("--env", "MINE=a b#c", "--directory", "/usr"))
+        self.assertEqual(done.code, 0, done.err + h0.journal("tpu-launchd.service"))
+        self.assertIn("malloc glibc (in a container", done.out)
+        h0.wait_for(lambda: self.step(h0, name) > 5, 60, "its steps are read")
+        run = self.run_of(h0, name)
+        self.assertEqual((run["state"], run["user"], run["adopted"]), ("running", "alice", False))
+        self.assertRegex(run["image"], rf"^{engine} py:1 \([0-9a-f]{{12}}\)$")
+        lines = h0.run(["tpuctl", "logs", name], user="alice", check=True).out
+        inside = next(line for line in lines.splitlines() if line.startswith("inside: "))
+        self.assertEqual(inside, "inside: 1000 1000 0000000000000000 0000000000000000 1 False a b#c None 0 "
+                                 "/usr")
+        self.assertIn('File "/srv/steps.py", line ', h0.run(["tpuctl", "stack", name], user="alice").out)
+        # The node that it opens is no run of anybody else's.
+        self.assertEqual([r["name"] for r in json.loads(h0.sh("tpuctl runs --json"))["runs"]
+                          if r["adopted"] and r["state"] == "running"], [])
+        # It saves on TERM, and nothing is left.
+        done = h0.run(["tpuctl", "stop", name], user="alice", check=False, timeout=60)
+        self.assertEqual(done.code, 0, done.err)
+        self.ended(h0, name, "stopped", "3")
+        self.assertIn("saved a checkpoint", h0.run(["tpuctl", "logs", name], user="alice").out)
+        slice_name = f"tpu-run-{name.replace('-', '_')}.slice"
+        h0.wait_for(lambda: h0.run(["systemctl", "is-active", slice_name], check=False).code != 0, 30,
+                    "its slice is gone")
+        # How it ends is how its container ended.
+        self.assertEqual(self.image_run(h0, name, "3", engine=engine).code, 0)
+        self.ended(h0, name, "exit-code", "7")
+        self.assertEqual(self.image_run(h0, name, "100000", engine=engine).code, 0)
+        h0.wait_for(lambda: self.step(h0, name) > 2, 60, "its steps are read")
+        h0.sh("kill -KILL $(pgrep -f '^/usr/bin/python3 /srv/steps.py')")
+        self.ended(h0, name, "signal", "137")
+
+    def test_image_by_podman(self):
+        self.check_image("podman")
+        h0 = self.lab.hosts[0]
+        done = self.image_run(h0, "none", "3", image="py:2")
+        self.assertNotEqual(done.code, 0)
+        self.assertIn("image py:2 is not among those that podman has on this host", done.err)
+        self.assertIn("to do:  sudo podman pull py:2", done.err)
+        # What is no option of ours is none of the engine's.
+        self.assertIn("is not an image's name", self.image_run(h0, "none", "3", image="--privileged").err)
+
+    def over_slices(self, name, image, *words, wait="20s"):
+        return self.lab.hosts[0].run(
+            ["tpuctl", "run", "--name", name, "--slices", "1", "--user", "alice", "--image", image,
+             "--directory", "/usr", "--wait", wait, "--", "/usr/bin/python3", "/srv/steps.py", *words],
+            check=False, timeout=120)
+
+    def test_image_over_slices(self):
+        h0, h1 = self.lab.hosts
+        scenario.wait_until(lambda: all(slices.registry(h)["state"] == "member" for h in self.lab.hosts), 90,
+                            "both hosts are members")
+        for host in self.lab.hosts:
+            host.sh("chmod 0666 /dev/accel0")
+        # Each host made its own py:1: one name for two images.
+        done = self.over_slices("unlike", "py:1", "3")
+        self.assertNotEqual(done.code, 0)
+        self.assertRegex(done.out + done.err, r"s0: h[01] \([0-9.]+\): image py:1 is [0-9a-f]{12} there, "
+                                              r"and [0-9a-f]{12} on 1 other")
+        self.assertIn("to do: sudo podman pull py:1", done.out + done.err)
+        for host in self.lab.hosts:
+            self.assertIsNone(self.run_of(host, "unlike"))
+        # On one host alone: the other refuses, with the command.
+        h0.sh("podman tag py:1 localhost/both:1; podman save -q -o /var/tmp/both.tar localhost/both:1",
+              timeout=120)
+        done = self.over_slices("absent", "localhost/both:1", "3", wait="5s")
+        self.assertIn("image localhost/both:1 is not among those that podman has on this host",
+                      done.out + done.err)
+        # The same on both.
+        h1.path("/var/tmp/both.tar").write_bytes(h0.path("/var/tmp/both.tar").read_bytes())
+        h1.sh("podman load -q -i /var/tmp/both.tar", timeout=120)
+        done = self.over_slices("both", "localhost/both:1", "100000", "save", wait="2min")
+        self.assertEqual(done.code, 0, done.out + done.err)
+        for host in self.lab.hosts:
+            host.wait_for(lambda h=host: self.step(h, "both") > 5, 60, "its steps are read")
+        a, b = (self.run_of(h, "both")["image"] for h in self.lab.hosts)
+        self.assertEqual(a, b)
+        done = h0.run(["tpuctl", "stop", "--fleet", "both", "--yes"], check=False, timeout=120)
+        self.assertEqual(done.code, 0, done.out + done.err)
+        for host in self.lab.hosts:
+            self.ended(host, "both", "stopped", "3")
+        # Killed on one host, it ends on both, by that host's fault.
+        done = self.over_slices("killed", "localhost/both:1", "100000", wait="2min")
+        self.assertEqual(done.code, 0, done.out + done.err)
+        h1.wait_for(lambda: self.step(h1, "killed") > 2, 60, "its steps are read")
+        h1.sh("kill -KILL $(pgrep -f '^/usr/bin/python3 /srv/steps.py')")
+        scenario.wait_until(lambda: slices.runs(self.lab)["killed"]["state"] == "ended", 90,
+                            "the run has ended")
+        record = slices.runs(self.lab)["killed"]
+        self.assertEqual((record["outcome"], record["cause"], record["blame"]), ("failed", "signal", "h1"))
+
+    def test_image_by_docker(self):
+        h0 = self.lab.hosts[0]
+        done = self.image_run(h0, "none", "3", engine="docker")
+        self.assertIn("docker may not make containers of runs on this host", done.err)
+        h0.write("/etc/tpu-hostd/authority.conf.d/60-docker.conf", "[Container]\nDocker=yes\n")
+        self.check_image("docker")
 
 
 if __name__ == "__main__":

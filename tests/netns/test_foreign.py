@@ -118,6 +118,42 @@ class Foreign(Routed):
         self.assertNotIn("mtu", self.table("eth1"))
         self.assertEqual(self.ways(), BY_SOURCE)
 
+    def test_a_narrow_route_keeps_its_other_settings(self):
+        """Also where routes carry the least retransmission time, which ip(8) prints in other words than it
+        takes."""
+        self.host.netcfg_conf("[Netcfg]\nRtoMin=routes\n")
+        self.host.check("ip", "route", "replace", "default", "via", "10.10.1.1", "dev", "eth1", "metric",
+                        "200", "mtu", "1460", "initcwnd", "40", "quickack", "1")
+        self.netcfg("--once", code=1)
+        self.is_named("route.mtu", "WARN", "default dev eth1 metric 200",
+                      "mtu 1460, initcwnd 40, quickack 1", "ip(8), typed")
+        left = self.host.check("ip", "route", "show", "default", "dev", "eth1")
+        for words in ("initcwnd 40", "quickack 1", "rto_min lock 5ms"):
+            self.assertIn(words, left)
+        self.assertNotIn("mtu", left)
+
+    def test_a_vpn_over_an_address_without_a_subnet(self):
+        for words in (["addr", "flush", "dev", "eth1", "scope", "global"],
+                      ["addr", "add", "10.10.1.10/32", "dev", "eth1"],
+                      ["route", "add", "10.10.1.1", "dev", "eth1"],
+                      ["link", "add", "vpn0", "type", "bridge"], ["link", "set", "vpn0", "up"],
+                      ["route", "add", "10.0.0.0/8", "dev", "vpn0"]):
+            self.host.check("ip", *words)
+        self.is_named("route.foreign", "FAIL", "eth1", "route to 10.0.0.0/8 by vpn0", "ip(8), typed")
+
+    def test_packets_to_a_peer_are_wrapped(self):
+        # either needs a module of the kernel
+        for how in (["ip6", "id", "7", "dst", "fd00:1::1"], ["mpls", "100", "via", "10.10.1.1"]):
+            done = self.host.run("ip", "route", "add", PEER, "encap", *how, "dev", "eth1")
+            if done.returncode == 0:
+                self.is_named("route.foreign", "FAIL", "eth1", f"route to {PEER}/32 by eth1",
+                              "ip(8), typed")
+
+    def test_part_of_the_subnet_by_a_nexthop_object(self):
+        self.host.check("ip", "nexthop", "add", "id", "12", "via", "10.10.0.1", "dev", "eth0")
+        self.host.check("ip", "route", "add", "10.10.1.0/25", "nhid", "12")
+        self.is_named("route.foreign", "FAIL", "eth1", "route to 10.10.1.0/25 by eth0", "ip(8), typed")
+
     def test_a_queue_that_limits(self):
         self.assertEqual(self.findings("nic.qdisc"), [])
         for rate, words in (("40gbit", "4e+04 Mbit/s"), ("50mbit", "50 Mbit/s")):

@@ -201,9 +201,10 @@ class OneShot(Routed):
 
     def test_metrics_go_along(self):
         self.host.check("ip", "route", "replace", "default", "via", "10.10.1.1", "dev", "eth1", "metric",
-                        "200", "mtu", "lock", "1400", "initcwnd", "20")
+                        "200", "mtu", "lock", "1400", "initcwnd", "20", "congctl", "reno")
         self.netcfg("--once", code=1)
         self.assertIn("onlink mtu lock 1400 initcwnd 20", self.table("eth1"))
+        self.assertIn("congctl reno", self.table("eth1"))
 
 
 class Daemon(Routed):

@@ -245,6 +245,23 @@ class Descriptors(Waits):
             self.assertTrue(all(w["limited"] for w in polled))
             self.assertIn("or for one of 32 others", run_tool(t.pid).stdout)
 
+    def test_looks_again_and_again(self):
+        """Threads that never sleep, and have nothing until a message comes: by their native copy alone."""
+        source = ("import os, socket, select\na, b = socket.socketpair(); c, d = socket.socketpair()\n"
+                  "c.setblocking(False)\n"
+                  "def look():\n    try: c.recv(1)\n    except BlockingIOError: pass\n"
+                  "p = select.poll(); p.register(a, select.POLLIN)\n"
+                  "def spin():\n    while True: %s\n"
+                  "print('ready', flush=True); spin()")
+        for call in ("p.poll(0)", "look()"):
+            with self.subTest(call), python_target(source % call) as t:
+                _, process, waits = self.waits(t.pid, "socket", options=["--native"])
+                self.assertEqual([x["state"] for x in process["threads"] if x.get("waits")], ["R"])
+                self.assertEqual([w["spins"] for w in waits], [True])
+        with python_target(source % "os.getppid()") as t:
+            for _ in range(10):
+                self.assertEqual(waits_of(process_of(read_all(t.pid, options=["--native"]), t.pid)), [])
+
     def test_eventfd(self):
         source = HEAD + "import ctypes\ne = ctypes.CDLL(None).eventfd(0, 0)\nrun(os.read, e, 8)" + END
         with python_target(source) as t:

@@ -17,7 +17,7 @@ BEGIN, END = "<!-- picture: tests/structure/picture.py --write -->\n", "<!-- end
 # (title, what matches "FOLDER ROOM"): the first that matches takes the room. Programs have one group each.
 GROUPS = [
     ("proto", r"proto/ "),
-    ("model", r"agent/model/ |agent/base/journal/ "),
+    ("model", r"agent/model/ |agent/base/(journal|otlp)/ "),
     ("base", r"agent/base/"),
     ("a run and its host", r"agent/(model/run|identity|identity/metadata|progress|stackfiles)/ "),
     ("registry's client", r"agent/enroll/"),

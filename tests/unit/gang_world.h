@@ -12,7 +12,7 @@
 struct world_host {
         bool there, unfit, silent_run; /* silent_run: it says nothing of any run */
         unsigned life, machine;        /* another machine under this worker id */
-        const char *digest, *notice, *refuses, *warns;
+        const char *digest, *notice, *refuses, *warns, *image;
         bool refuses_for_good;
         struct member_part part; /* of the run "train" */
         char cause[24], code[16], status[16];
@@ -71,6 +71,9 @@ static inline json_t *world_member(const struct world *w, unsigned s, unsigned h
                                                 "suspected", (json_int_t) x->suspected, "may_be_pause",
                                                 x->may_be_pause, "suspicion",
                                                 x->suspected ? "no step for 40 s, usually 8 s" : ""));
+        if (x->image && json_array_size(json_object_get(m, "runs")) > 0)
+                json_object_set_new(json_array_get(json_object_get(m, "runs"), 0), "image",
+                                    json_string(x->image));
         for (unsigned i = 0; i < x->local; i++) {
                 snprintf(name, sizeof(name), "local-%u-%u", h, i);
                 json_object_set_new(m, "local",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "endpoint.h"
+#include "otlp_answer.h"
 #include "test.h"
 
 #define PROTOBUF "application/x-protobuf"

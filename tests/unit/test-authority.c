@@ -126,6 +126,8 @@ static void test_file(void) {
                 { "[Remote]\nStart=*\n", "tpu-run", 0, 1 },
                 { "[Remote]\nStrat=nobody\n", "tpu-run", 0, 1 },
                 { "[Remote]\nStart=nobody\nStart=\n", "tpu-run", 0, 0 },
+                { "[Container]\nMount=/data /srv:ro\nDocker=yes\n", "tpu-run", 0, 0 },
+                { "[Container]\nMount=/data /\n", "tpu-run", 0, 1 },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
@@ -141,6 +143,35 @@ static void test_file(void) {
                 if (g.n_users != cases[i].users || warnings != cases[i].warnings)
                         test_fail(__FILE__, __LINE__, "case %zu: %zu users, %u warnings", i, g.n_users,
                                   warnings);
+        }
+}
+
+/* What containers see: all of a line or nothing of it, and docker only where it is granted. */
+static void test_containers(void) {
+        static const struct {
+                const char *text;
+                size_t mounts;
+                bool docker;
+        } cases[] = {
+                { "", 0, false },
+                { "[Container]\nMount=/data, /srv/models:ro\n", 2, false },
+                { "[Container]\nMount=/data\nMount=/data /etc/../root\n", 1, false },
+                { "[Container]\nMount=/data\nMount=\nDocker=yes\n", 0, true },
+                { "[Container]\nMount=/data:rw\nDocker=maybe\n", 0, false },
+                { "[Remote]\nStart=no-such-user\n[Container]\nMount=/data:ro\n", 1, false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_scratch_ struct scratch s = scratch_new();
+                _cleanup_host_ struct host h = HOST_NULL;
+                struct grants g;
+
+                scratch_write(&s, "etc/tpu-hostd/authority.conf", cases[i].text);
+                ASSERT_OK(host_open(s.path, &h));
+                ASSERT_OK(grants_load_containers(&h, NULL, &g));
+                ASSERT_EQ(g.n_mounts, cases[i].mounts);
+                ASSERT_EQ(g.docker, cases[i].docker);
+                ASSERT_TRUE(g.n_mounts == 0 || startswith(g.mounts[0], "/data"));
         }
 }
 
@@ -204,5 +235,5 @@ static void test_groups_of_the_process(void) {
         ASSERT_FALSE(identify(&h, ACTION_STOP, 3999999999u, 1, groups, 2).reads_journal);
 }
 
-TEST_MAIN(test_table, test_never_root, test_granted, test_file, test_words, test_catalog, test_identify,
-          test_groups_of_the_process)
+TEST_MAIN(test_table, test_never_root, test_granted, test_file, test_containers, test_words, test_catalog,
+          test_identify, test_groups_of_the_process)

@@ -130,6 +130,53 @@ static void old_and_too_many_go_from_the_oldest_on(void) {
         tend(s, 0, now + 100 * DAY);
         ASSERT_EQ(ask("SELECT count(*) FROM run_parts"), 0);
         s = store_free(s);
+}
+
+static int add_in_one(struct store *s, unsigned h, const char *run, int64_t number, const char *text) {
+        const struct store_line l = { .run = run, .invocation = "aa", .text = text, .worker_id = -1,
+                                      .generation = -1, .number = number, .time = 100 * DAY };
+
+        return store_add_line(s, hosts[h], &l, 100 * DAY);
+}
+
+/* Lines without a text take no bytes, and rows of the database. */
+static void empty_lines_are_bounded(void) {
+        struct store *s = opened();
+        struct store_line_filter all = { .run = "train", .worker = -1, .limit = 100000 };
+
+        ASSERT_OK(store_begin(s));
+        for (int64_t i = 1; i <= 9000; i++)
+                ASSERT_EQ(add_in_one(s, 0, "train", i, ""), 1);
+        ASSERT_EQ(add_in_one(s, 0, "train", 9001, "last"), 1);
+        ASSERT_OK(store_commit(s));
+        tend(s, 2000 * STORE_LINE_LEAST, 100 * DAY);
+        ASSERT_EQ(ask("SELECT count(*) FROM run_lines"), 3000); /* 1,000 in any case */
+        all.since = -1;
+        all.limit = 1;
+        ASSERT_STREQ(list(s, &all).text, "h0:last ");
+        s = store_free(s);
+}
+
+/* Each start of a run is a row that outlives its lines. */
+static void starts_of_runs_are_bounded(void) {
+        struct store *s = opened();
+
+        for (unsigned push = 0; push < 20; push++) {
+                ASSERT_OK(store_begin(s));
+                ASSERT_OK(store_mark(s));
+                for (unsigned i = 0; i <= STORE_PARTS_OF_PUSH; i++) {
+                        char run[32];
+
+                        (void) snprintf(run, sizeof(run), "run-%u-%u", push, i);
+                        ASSERT_EQ(add_in_one(s, 0, run, 1, ""), i < STORE_PARTS_OF_PUSH ? 1 : -EDQUOT);
+                }
+                ASSERT_OK(store_keep(s));
+                ASSERT_OK(store_commit(s));
+        }
+        ASSERT_EQ(add(s, 1, "another's", "aa", 1, "", 1), 1);
+        ASSERT_TRUE(ask("SELECT count(*) FROM run_parts") <= STORE_PARTS_EMPTY + STORE_PARTS_OF_PUSH + 1);
+        ASSERT_EQ(ask("SELECT count(*) FROM run_parts WHERE run = 'another''s'"), 1);
+        s = store_free(s);
         (void) unlink(path);
         (void) rmdir(dir);
 }
@@ -138,4 +185,5 @@ static void make_directory(void) {
         ASSERT_TRUE(mkdtemp(dir));
 }
 
-TEST_MAIN(make_directory, repeats_are_dropped_and_holes_are_counted, old_and_too_many_go_from_the_oldest_on)
+TEST_MAIN(make_directory, repeats_are_dropped_and_holes_are_counted, old_and_too_many_go_from_the_oldest_on,
+          empty_lines_are_bounded, starts_of_runs_are_bounded)

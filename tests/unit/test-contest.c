@@ -2,6 +2,7 @@
 #include "contest.h"
 #include "contested.h"
 #include "plan.h"
+#include "scratch.h"
 #include "source.h"
 #include "test.h"
 
@@ -336,7 +337,58 @@ static void test_file(void) {
         ASSERT_EQ(contested_parse(text, (size_t) n, "b", &back), -EBADMSG);
 }
 
+/* --- Who it is ----------------------------------------------------------------------------------------- */
+
+static void say(const struct scratch *s, const struct contested *c, struct finding *ret) {
+        _cleanup_host_ struct host h = HOST_NULL;
+
+        ASSERT_OK(host_open(s->path, &h));
+        finding_init(ret, c->check, c->subject);
+        contested_words(&h, c, ret);
+}
+
+/* What would be killed may have ended, and another process may have its number. */
+static void test_who_has_ended(void) {
+        const struct contested c = { .check = "nic.mtu", .subject = "eth0", .times = 3, .pid = 4711,
+                                     .unit = "session-3.scope", .command = "ip link" };
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        struct finding f;
+
+        say(&s, &c, &f);
+        ASSERT_TRUE(strstr(f.reason, "by pid 4711 (ip link) of session-3.scope, which has ended") != NULL);
+        ASSERT_TRUE(strstr(f.remedy, "kill") == NULL);
+        scratch_write(&s, "proc/4711/comm", "sh\n");
+        say(&s, &c, &f);
+        ASSERT_STREQ(f.remedy, "sudo kill 4711; sudo tpu-netcfg --once");
+}
+
+/* As sysctl.d(5) puts files in order: by their names, whatever their folders, and one name counts once. */
+static void test_which_file(void) {
+        static const char key[] = "# a site's\nnet.ipv4.tcp_rmem=4096 1 2\n";
+        const struct contested c = { .check = "sysctl", .subject = "net.ipv4.tcp_rmem",
+                                     .setting = "net.ipv4.tcp_rmem", .times = 3 };
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        struct finding f;
+
+        say(&s, &c, &f);
+        ASSERT_TRUE(strstr(f.remedy, "sed") == NULL);
+        scratch_write(&s, "etc/sysctl.conf", key);
+        scratch_link(&s, "etc/sysctl.d/99-sysctl.conf", "../sysctl.conf");
+        say(&s, &c, &f);
+        ASSERT_STREQ(f.remedy, "sudo sed -i 2s/^/#/ /etc/sysctl.conf; sudo tpu-netcfg --once");
+        scratch_write(&s, "etc/sysctl.d/10-site.conf", key);
+        say(&s, &c, &f);
+        ASSERT_TRUE(strstr(f.reason, "/etc/sysctl.conf, line 2") != NULL); /* it comes later */
+        scratch_write(&s, "usr/lib/sysctl.d/99-vendor.conf", "-net/ipv4/tcp_rmem = 1 1 1\n");
+        say(&s, &c, &f);
+        ASSERT_TRUE(strstr(f.reason, "/usr/lib/sysctl.d/99-vendor.conf, line 1") != NULL);
+        scratch_write(&s, "etc/sysctl.d/99-vendor.conf", "# switched off\n");
+        say(&s, &c, &f);
+        ASSERT_TRUE(strstr(f.reason, "/etc/sysctl.conf, line 2") != NULL);
+}
+
 TEST_MAIN(test_held, test_contest, test_once_ends_it, test_a_nic_made_anew_is_another,
           test_a_nic_that_went_has_no_history, test_a_route_whose_link_came_back_is_new,
           test_slow_drift_is_no_contest, test_a_route_that_went_by_itself_is_new,
-          test_a_rule_follows_its_address, test_contest_is_bounded, test_any_history, test_file)
+          test_a_rule_follows_its_address, test_contest_is_bounded, test_any_history, test_file,
+          test_who_has_ended, test_which_file)

@@ -133,6 +133,9 @@ static void test_severities(void) {
         ASSERT_STREQ(severity_name(25), "");
         ASSERT_EQ(severity_priority(SEVERITY_INFO), LOG_INFO);
         ASSERT_EQ(severity_priority(SEVERITY_FATAL), LOG_CRIT);
+        for (unsigned p = LOG_CRIT; p <= LOG_DEBUG; p++) /* but notice, which is information */
+                ASSERT_EQ(severity_priority(severity_of_priority(p)), p == LOG_NOTICE ? LOG_INFO : (int) p);
+        ASSERT_EQ(severity_of_priority(LOG_EMERG), SEVERITY_FATAL);
 }
 
 TEST_MAIN(test_table, test_sentences, test_parts_of_a_sentence, test_hostile_fields,

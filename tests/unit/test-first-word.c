@@ -176,6 +176,25 @@ static void test_nobody_and_nonsense(void) {
         s.words = first_words_free(s.words);
 }
 
+/* A host that speaks of more runs than are kept: the stall of another is said. */
+static void test_runs_of_one_host(void) {
+        const struct first_word_source liar = { "liar", "s9", 0 };
+        struct scene s = scene_new();
+
+        for (unsigned i = 0; i < 2 * FIRST_WORD_RUNS_MAX; i++) {
+                json_t *figure = json_pack("{s:o, s:i}", "run", json_sprintf("run%u", i), "generation", 1);
+
+                ASSERT_OK(first_words_take(s.words, &liar, figure, s.now));
+                json_decref(figure);
+        }
+        for (int h = 0; h < HOSTS; h++)
+                say(&s, h, 1, ring_of(h, 2));
+        judge(&s, NULL);
+        ASSERT_TRUE(s.said > 0);
+        ASSERT_STREQ(s.last.run, "train");
+        s.words = first_words_free(s.words);
+}
+
 /* Two hosts say that an address is theirs: it is nobody's. */
 static void test_address_of_two(void) {
         struct scene s = scene_new();
@@ -192,4 +211,4 @@ static void test_address_of_two(void) {
         s.words = first_words_free(s.words);
 }
 
-TEST_MAIN(test_all_say, test_most_say, test_nobody_and_nonsense, test_address_of_two)
+TEST_MAIN(test_all_say, test_most_say, test_nobody_and_nonsense, test_runs_of_one_host, test_address_of_two)

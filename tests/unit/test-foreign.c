@@ -284,6 +284,78 @@ static void narrow_routes(void) {
                      "sudo ip -4 route replace 10.7.0.0/16 via 10.0.0.1 dev eth0 proto dhcp");
 }
 
+/* Packets to peers of the subnet that are wrapped do not reach them; those to elsewhere are a site's own. */
+static void wrapped_packets(void) {
+        struct route *r;
+
+        begin_host(2);
+        r = add_to("10.9.0.0", 16, 3, "10.0.1.1");
+        r->special = r->wraps = true;
+        ASSERT_EQ(judged().verdict, VERDICT_OK);
+        r = add_to("10.0.1.77", 32, 3, NULL);
+        r->protocol = RTPROT_STATIC;
+        r->special = true; /* of IPv6, for one source only: not known whether it is the run's */
+        ASSERT_EQ(judged().verdict, VERDICT_OK);
+        r->wraps = true;
+        ASSERT_ALARM(VERDICT_FAIL, "eth1",
+                     "unicast route to 10.0.1.77/32 by eth1 from table main, protocol static, encapsulated",
+                     "sudo ip -4 route del 10.0.1.77/32 table 254 metric 0");
+}
+
+/* The address is a /32, as Google Cloud gives it: a VPN that takes 10.0.0.0/8 takes the peers, too. */
+static void around_an_address_without_subnet(void) {
+        struct route *r;
+
+        begin_host(1);
+        m.addresses[0].prefix_len = 32;
+        for (size_t k = m.found.routes.n; k-- > 0;) /* the kernel makes none then */
+                if (m.routes[k].dst_len == 24)
+                        m.routes[k] = m.routes[--m.found.routes.n];
+        (void) add_to("10.0.0.1", 32, 2, NULL);
+        (void) add_to("10.4.0.0", 14, BRIDGE, NULL);
+        ASSERT_EQ(judged().verdict, VERDICT_OK);
+        r = add_to("10.0.0.0", 8, WG, NULL);
+        r->protocol = RTPROT_STATIC;
+        (void) add_to("10.0.0.0", 20, 2, "10.0.0.1"); /* by the NIC, and longer */
+        ASSERT_EQ(judged().verdict, VERDICT_OK);
+        m.found.routes.n--;
+        ASSERT_ALARM(VERDICT_FAIL, "eth0", "unicast route to 10.0.0.0/8 from table main, protocol static",
+                     "sudo ip -4 route del 10.0.0.0/8 table 254 metric 0");
+        r->type = RTN_UNREACHABLE;
+        ASSERT_ALARM(VERDICT_FAIL, "eth0",
+                     "unreachable route to 10.0.0.0/8 from table main, protocol static",
+                     "sudo ip -4 route del unreachable 10.0.0.0/8 proto static");
+        r->type = RTN_THROW;
+        ASSERT_EQ(judged().verdict, VERDICT_OK);
+}
+
+/* What makes a route slow is an alarm, and its other settings stay; those alone are named. */
+static void tuned_routes(void) {
+        _cleanup_finding_list_ struct finding_list calm = FINDING_LIST_NULL, alarm = FINDING_LIST_NULL;
+        struct route *r;
+
+        begin_host(1);
+        m.links[0].mtu = 8896;
+        add_to("169.254.169.254", 32, 2, "10.0.0.1")->metrics[RTAX_HOPLIMIT] = 1;
+        r = add_to("10.7.0.0", 16, 2, "10.0.0.1");
+        r->metrics[RTAX_INITCWND] = 40;
+        (void) snprintf(r->congestion, sizeof(r->congestion), "bbr");
+        add_to("10.8.0.0", 16, 2, "10.0.0.1")->metrics[RTAX_QUICKACK] = 1;
+        ASSERT_OK(plan_judge_route_mtus(&m.intent, &m.found, &calm));
+        ASSERT_EQ(calm.n, 1);
+        ASSERT_EQ(calm.items[0].verdict, VERDICT_OK);
+        ASSERT_STREQ(calm.items[0].found, "no route carries less than its NIC; 10.7.0.0/16 dev eth0 has "
+                                          "initcwnd 40, congctl bbr (and 1 more)");
+        r->metrics[RTAX_HOPLIMIT] = 1;
+        ASSERT_OK(plan_judge_route_mtus(&m.intent, &m.found, &alarm));
+        ASSERT_EQ(alarm.n, 1);
+        ASSERT_EQ(alarm.items[0].verdict, VERDICT_WARN);
+        ASSERT_TRUE(strstr(alarm.items[0].found, "hoplimit 1, initcwnd 40, congctl bbr") != NULL);
+        ASSERT_STREQ(alarm.items[0].remedy, "sudo ip -4 route replace 10.7.0.0/16 via 10.0.0.1 dev eth0 "
+                                            "proto kernel initcwnd 40 congctl bbr");
+}
+
 TEST_MAIN(part_of_a_subnet, the_whole_subnet, a_link_that_is_down_is_another_matter, bystanders,
           rules_that_end_alike, rules_that_lead_elsewhere, a_tunnel_for_everything, goto_leads_on,
-          the_kernels_own_rules, narrow_routes)
+          the_kernels_own_rules, narrow_routes, wrapped_packets,
+          around_an_address_without_subnet, tuned_routes)

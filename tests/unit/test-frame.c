@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -203,6 +206,73 @@ static void test_flood(void) {
         sd_event_unref(event);
 }
 
+static size_t count_descriptors(void) {
+        _cleanup_closedir_ DIR *d = opendir("/proc/self/fd");
+        size_t n = 0;
+
+        ASSERT_TRUE(d != NULL);
+        while (readdir(d))
+                n++;
+        return n;
+}
+
+/* One byte with n descriptors beside it, as anybody may send it who reaches a socket. */
+static void send_descriptors(int socket, size_t n) {
+        union {
+                struct cmsghdr header;
+                char space[CMSG_SPACE(8 * sizeof(int))];
+        } beside = { .space = { 0 } };
+        char byte = 8; /* a frame begins: more of it is waited for */
+        struct iovec bytes = { .iov_base = &byte, .iov_len = 1 };
+        struct msghdr m = { .msg_iov = &bytes,
+                            .msg_iovlen = 1,
+                            .msg_control = &beside,
+                            .msg_controllen = CMSG_SPACE(n * sizeof(int)) };
+        int all[8];
+
+        ASSERT_TRUE(n <= ELEMENTSOF(all));
+        for (size_t i = 0; i < n; i++) {
+                all[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+                ASSERT_TRUE(all[i] >= 0);
+        }
+        beside.header = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+                                          .cmsg_type = SCM_RIGHTS,
+                                          .cmsg_len = CMSG_LEN(n * sizeof(int)) };
+        memcpy(CMSG_DATA(&beside.header), all, n * sizeof(int));
+        ASSERT_EQ(sendmsg(socket, &m, MSG_NOSIGNAL), 1);
+        for (size_t i = 0; i < n; i++)
+                (void) close_fd(all[i]);
+}
+
+/* Descriptors that nobody asked for: the last one is kept, and goes with the connection. */
+static void test_descriptors_are_not_collected(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_(frame_server_freep) struct frame_server *server = NULL;
+        struct echo e = { 0 };
+        char path[512];
+        sd_event *event = serve(&s, &e, &server, path);
+
+        for (size_t n = 1; n <= 8; n *= 2) {
+                int fd = frame_connect(path);
+                size_t before;
+
+                ASSERT_TRUE(fd >= 0);
+                turn(event);
+                before = count_descriptors();
+                for (unsigned i = 0; i < 7; i++) { /* eight bytes would be a whole header */
+                        send_descriptors(fd, n);
+                        turn(event);
+                        ASSERT_TRUE(count_descriptors() <= before + 1);
+                }
+                (void) close_fd(fd);
+                turn(event);
+                ASSERT_EQ(count_descriptors(), before - 2); /* and both ends of the connection */
+        }
+        ASSERT_EQ(e.closed, 4);
+        server = frame_server_free(server);
+        sd_event_unref(event);
+}
+
 static void test_limits(void) {
         _cleanup_scratch_ struct scratch s = scratch_new();
         _cleanup_(frame_server_freep) struct frame_server *server = NULL;
@@ -340,6 +410,6 @@ static void test_next_from_inside_an_answer(void) {
 }
 
 TEST_MAIN(test_round_trip, test_answers_that_nobody_takes,
-          test_rules, test_socket_in_use, test_flood, test_limits,
+          test_rules, test_socket_in_use, test_flood, test_descriptors_are_not_collected, test_limits,
           test_idle_connections_keep_nobody_away,
           test_next_from_inside_an_answer)

@@ -285,6 +285,27 @@ static void test_local_runs(void) {
         gang_free(w.g);
 }
 
-TEST_MAIN(test_local_runs, test_suspicion_asks_all_slices, test_rounds_of_a_stall, test_what_may_be_a_pause,
+/* Two slices stall at once, each with what somebody started there: each has its own episode. */
+static void test_local_runs_at_once(void) {
+        struct world w;
+
+        world_new(&w, 2, 2);
+        world_join_all(&w);
+        for (unsigned s = 0; s < 2; s++)
+                for (unsigned h = 0; h < 2; h++) {
+                        w.host[s][h].local = 1;
+                        w.host[s][h].suspected = w.now;
+                        ASSERT_OK(world_say(&w, s, h));
+                }
+        world_settle(&w);
+        ASSERT_TRUE(request(&w, "s0") && request(&w, "s1"));
+        ASSERT_FALSE(streq(world_text(request(&w, "s0"), "episode"),
+                           world_text(request(&w, "s1"), "episode")));
+        ASSERT_TRUE(at(&w, "s1") - at(&w, "s0") == 1);
+        gang_free(w.g);
+}
+
+TEST_MAIN(test_local_runs, test_local_runs_at_once, test_suspicion_asks_all_slices, test_rounds_of_a_stall,
+          test_what_may_be_a_pause,
           test_five_minutes, test_another_generation,
           test_taken_over, test_ended, test_ordered, test_echo)

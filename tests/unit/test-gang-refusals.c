@@ -55,6 +55,48 @@ static void test_warned(void) {
         gang_free(w.g);
 }
 
+#define IMAGE "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define OTHER_IMAGE "ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff"
+
+/* One name, and not one image: nothing starts until the hosts have the same. */
+static void test_images_differ(void) {
+        json_t *intent = world_intent("a1", 1, 1, 0);
+        struct world w;
+
+        world_new(&w, 1, 3);
+        world_join_all(&w);
+        w.host[0][0].image = w.host[0][2].image = IMAGE;
+        w.host[0][1].image = OTHER_IMAGE;
+        ASSERT_OK(json_object_set_new(intent, "image", json_string("py:1")));
+        ASSERT_OK(world_want(&w, intent));
+        world_settle(&w);
+        ASSERT_STREQ(world_state(&w), "waiting");
+        ASSERT_STREQ(world_waits(&w), "s0: s0-1 (10.0.0.1): image py:1 is ffffffffffff there, and "
+                                      "0123456789ab on 2 others\nsudo podman pull py:1 # there");
+        ASSERT_TRUE(startswith(world_text(world_run(&w), "why"), "image py:1 is not the same on all hosts"));
+        ASSERT_EQ(w.next, w.now + O.backoff_base);
+        w.host[0][1].image = NULL; /* it does not know: a warning of its own says so */
+        world_wait(&w, O.backoff_base);
+        ASSERT_STREQ(world_state(&w), "running");
+        ASSERT_EQ(world_generation(&w), 2);
+        gang_free(w.g);
+}
+
+/* What a host says of an image is an id, or not taken. */
+static void test_image_of_a_liar(void) {
+        struct world w;
+
+        world_new(&w, 1, 2);
+        world_join_all(&w);
+        want_one(&w);
+        w.host[0][1].image = "\xc3\xa4; rm -rf /";
+        ASSERT_EQ(world_say(&w, 0, 1), -EBADMSG);
+        w.host[0][1].image = IMAGE;
+        ASSERT_OK(world_say(&w, 0, 1)); /* of a run without an image it means nothing */
+        ASSERT_STREQ(world_state(&w), "running");
+        gang_free(w.g);
+}
+
 static void test_refused_to_the_end(void) {
         struct world w;
 
@@ -318,7 +360,7 @@ static void test_who_shall_know(void) {
         gang_free(w.g);
 }
 
-TEST_MAIN(test_refused_preflight, test_warned, test_refused_to_the_end, test_refused_for_good,
-          test_refused_after_it_ran, test_not_executed, test_never_again_goes_first, test_unfit_waits,
-          test_orders, test_stop_switch, test_unlike_slices, test_lost_while_preparing,
-          test_does_not_stop, test_bad_intents, test_who_shall_know)
+TEST_MAIN(test_refused_preflight, test_warned, test_images_differ, test_image_of_a_liar,
+          test_refused_to_the_end, test_refused_for_good, test_refused_after_it_ran, test_not_executed,
+          test_never_again_goes_first, test_unfit_waits, test_orders, test_stop_switch, test_unlike_slices,
+          test_lost_while_preparing, test_does_not_stop, test_bad_intents, test_who_shall_know)

@@ -134,6 +134,32 @@ static void names_of_containers(void) {
         ASSERT_EQ(g.all[1].main_pid, 35);
 }
 
+/* A user with a control group of its own names one below it as another's container is named. */
+static void logs_of_others(void) {
+        static const char log[] = "var/lib/docker/containers/" DOCKER_ID "/" DOCKER_ID "-json.log";
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_host_ struct host h = HOST_NULL;
+        const char *form = "";
+        char path[512];
+        int fd;
+
+        scratch_write(&s, log, "{}\n");
+        scratch_write(&s, "sys/fs/cgroup" DOCKER "/inner/x", "");
+        scratch_path(&s, "sys/fs/cgroup" DOCKER, path);
+        ASSERT_OK(host_open(s.path, &h));
+        ASSERT_EQ(container_open_log(&h, SESSION, &form), -ENOENT);
+        ASSERT_EQ(container_open_log(&h, SESSION DOCKER, &form), -EACCES); /* there is none */
+        if (getuid() == 0) {
+                fd = container_open_log(&h, DOCKER "/inner", &form);
+                ASSERT_TRUE(fd >= 0);
+                ASSERT_STREQ(form, "json-file");
+                (void) close_fd(fd);
+                ASSERT_OK(chown(path, 1000, 1000));
+        }
+        ASSERT_EQ(container_open_log(&h, DOCKER, &form), -EACCES);
+        ASSERT_EQ(container_open_log(&h, DOCKER "/inner", &form), -EACCES);
+}
+
 /* A service of somebody else, a Slurm job, and a run of ours, which is left out. */
 static void units_and_jobs(void) {
         static const struct tree_process all[] = {
@@ -211,5 +237,5 @@ static void hostile(void) {
         ASSERT_TRUE(g.all[0].name[0] != '\0' && !strchr(g.all[0].name, '\x1b'));
 }
 
-TEST_MAIN(ranks_of_one_launcher, panes_of_a_terminal, containers, names_of_containers, units_and_jobs,
-          other_devices, hostile)
+TEST_MAIN(ranks_of_one_launcher, panes_of_a_terminal, containers, names_of_containers, logs_of_others,
+          units_and_jobs, other_devices, hostile)

@@ -145,6 +145,22 @@ static void test_mtu_verdicts(void) {
         judge(0, 8896, 1460, 65535, VERDICT_OK, "");
 }
 
+/* With such a program the driver may refuse what is typed. */
+static void test_mtu_with_xdp(void) {
+        const struct intent i = { .mtu = 8896, .network_mtu = 8896 };
+        struct link l = nic(1460, 65535);
+        struct finding f;
+
+        l.xdp = 17;
+        intent_judge_mtu(&i, &l, &f);
+        ASSERT_EQ(f.verdict, VERDICT_FAIL);
+        ASSERT_TRUE(strstr(f.reason, "the XDP program 17") != NULL);
+        ASSERT_TRUE(strstr(f.remedy, "sudo tpu-netcfg --once # where that is refused") != NULL);
+        l.mtu = 8896;
+        intent_judge_mtu(&i, &l, &f);
+        ASSERT_EQ(f.verdict, VERDICT_OK);
+}
+
 static void test_sysctl_verdicts(void) {
         const struct intent_sysctl s = { .name = "net.ipv4.tcp_rmem", .value = "1 2 3", .source = "docs" };
         struct finding f;
@@ -274,6 +290,25 @@ static void test_nic_setting_verdicts(void) {
         ASSERT_STREQ(nic_setting_check(i.nic_settings[1].kind), "nic.private_flag");
 }
 
-TEST_MAIN(test_nic_setting_verdicts, test_which_nics, test_named_nics, test_stated_mtu,
-          test_reading_sysctls_and_parameters, test_mtu_rule, test_mtu_verdicts, test_sysctl_verdicts,
-          test_sysctl_names)
+/* pfifo_fast goes by the NIC's own number, which no qdisc shows. */
+static void test_short_queue_of_a_nic(void) {
+        struct qdisc q[] = { { .index = 2, .kind = "mq", .root = true, .drops = 7 },
+                             { .index = 2, .kind = "pfifo_fast" } };
+        const struct qdisc_table t = { q, ELEMENTSOF(q) };
+        struct link l = { .index = 2, .name = "eth0", .queue = 1000 };
+        struct finding f;
+
+        ASSERT_TRUE(nic_qdisc_judge(&t, &l, &f) && f.verdict == VERDICT_OK);
+        l.queue = 2;
+        ASSERT_TRUE(nic_qdisc_judge(&t, &l, &f) && f.verdict == VERDICT_WARN);
+        ASSERT_STREQ(f.subject, "eth0");
+        ASSERT_STREQ(f.found, "pfifo_fast, txqueuelen 2");
+        ASSERT_TRUE(strstr(f.reason, "it dropped 7 so far") != NULL);
+        ASSERT_STREQ(f.remedy, "sudo ip link set dev eth0 txqueuelen 1000");
+        (void) snprintf(q[1].kind, sizeof(q[1].kind), "fq_codel");
+        ASSERT_TRUE(nic_qdisc_judge(&t, &l, &f) && f.verdict == VERDICT_OK);
+}
+
+TEST_MAIN(test_nic_setting_verdicts, test_short_queue_of_a_nic, test_which_nics, test_named_nics,
+          test_stated_mtu, test_reading_sysctls_and_parameters, test_mtu_rule, test_mtu_verdicts,
+          test_mtu_with_xdp, test_sysctl_verdicts, test_sysctl_names)

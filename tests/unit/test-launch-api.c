@@ -215,6 +215,45 @@ static void test_bad_requests(void) {
         local__run_list_reply__free_unpacked(list(&b, 0), NULL);
 }
 
+/* No message of ours, as any user may send it. */
+static int ask_bytes(struct bench *b, uint8_t kind, const uint8_t *data, uint8_t len) {
+        const uint8_t head[] = { len, 0, 0, 0, FRAME_VERSION, 0, kind, 0 };
+        int fd = frame_connect(b->socket);
+
+        ASSERT_TRUE(fd >= 0);
+        ASSERT_EQ(write(fd, head, sizeof(head)), (ssize_t) sizeof(head));
+        ASSERT_EQ(write(fd, data, len), len);
+        turn(b);
+        return fd;
+}
+
+/* protobuf-c would take them, and merge two specs, or as many as fit into a frame. */
+static void test_unsound_requests(void) {
+        static const uint8_t two_specs[] = { 0x0a, 0x00, 0x0a, 0x00 }, two_worlds[] = { 0x3a, 0, 0x3a, 0 },
+                             world_as_number[] = { 0x38, 0x01 }, cut_off[] = { 0x0a, 0x05, 0x0a };
+        static const struct {
+                const uint8_t *data;
+                size_t len;
+        } requests[] = { { two_specs, sizeof(two_specs) },
+                         { two_worlds, sizeof(two_worlds) },
+                         { world_as_number, sizeof(world_as_number) },
+                         { cut_off, sizeof(cut_off) } };
+        _cleanup_bench_ struct bench b;
+
+        bench_init(&b);
+        for (size_t i = 0; i < ELEMENTSOF(requests); i++) {
+                expect_error(&b,
+                             ask_bytes(&b, LOCAL__KIND__KIND_RUN_REQUEST, requests[i].data,
+                                       (uint8_t) requests[i].len),
+                             EBADMSG, "cannot be understood");
+                expect_error(&b,
+                             ask_bytes(&b, LOCAL__KIND__KIND_CHECK_REQUEST, requests[i].data,
+                                       (uint8_t) requests[i].len),
+                             EBADMSG, "cannot be understood");
+        }
+        ASSERT_EQ(b.fake.starts, 0);
+}
+
 static void test_stop(void) {
         Local__StopRequest q = LOCAL__STOP_REQUEST__INIT;
         _cleanup_bench_ struct bench b;
@@ -418,6 +457,7 @@ int main(void) {
                 test_start_seen_after_the_bus,
                 test_refused_by_systemd,
                 test_bad_requests,
+                test_unsound_requests,
                 test_stop,
                 test_runs_of_another_machine, test_a_new_id_before_a_reboot,
                 test_prune,

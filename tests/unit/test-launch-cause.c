@@ -12,7 +12,7 @@ static const char hint_text[_HINT_MAX][CAUSE_TEXT_MAX] = { "chip 2: link down", 
 struct row {
         const char *result, *code, *status;
         uint32_t oom_kills;
-        bool not_executed, rebooted, stop_asked, preempted, checkpoint;
+        bool not_executed, rebooted, stop_asked, preempted, checkpoint, container;
         int unkillable;
         unsigned hints;
         const char *line; /* of its log, or NULL */
@@ -96,6 +96,28 @@ static const struct row table[] = {
         { .result = "unknown", .unkillable = 4711, .stop_asked = true, .cause = CAUSE_UNKILLABLE,
           .why = "4711" },
         { .result = "timeout", .code = "killed", .status = "ABRT", .cause = CAUSE_TIMEOUT },
+        /* In a container: what its engine says in its own code. */
+        { .result = "exit-code", .code = "exited", .status = "7", .container = true,
+          .cause = CAUSE_EXIT_CODE, .why = "ended with 7" },
+        { .result = "exit-code", .code = "exited", .status = "137", .container = true,
+          .cause = CAUSE_SIGNAL, .why = "code 137: signal 9" },
+        { .result = "exit-code", .code = "exited", .status = "139", .container = true,
+          .cause = CAUSE_SIGNAL, .why = "signal 11" },
+        { .result = "exit-code", .code = "exited", .status = "137", .container = true, .oom_kills = 1,
+          .stop_asked = true, .cause = CAUSE_OOM_KILL },
+        { .result = "exit-code", .code = "exited", .status = "143", .container = true, .stop_asked = true,
+          .cause = CAUSE_STOPPED },
+        { .result = "exit-code", .code = "exited", .status = "125", .container = true,
+          .cause = CAUSE_UNKNOWN, .why = "could not make the container, or lost it" },
+        { .result = "exit-code", .code = "exited", .status = "128", .container = true,
+          .cause = CAUSE_EXIT_CODE },
+        { .result = "exit-code", .code = "exited", .status = "255", .container = true,
+          .cause = CAUSE_EXIT_CODE },
+        { .result = "exit-code", .code = "exited", .status = "126", .container = true, .not_executed = true,
+          .cause = CAUSE_NOT_STARTED },
+        { .result = "exit-code", .code = "exited", .status = "93", .container = true,
+          .cause = CAUSE_NEVER_RESTART },
+        { .result = "exit-code", .code = "exited", .status = "137", .cause = CAUSE_EXIT_CODE },
         /* The lines of the users' own troubleshooting lists. */
         { .result = "exit-code", .code = "exited", .status = "1", .cause = CAUSE_PEER_LOST,
           .why = "another slice",
@@ -148,7 +170,8 @@ static void test_table(void) {
                 const struct row *t = &table[i];
                 struct exit_record r = { .oom_kills = t->oom_kills, .not_executed = t->not_executed };
                 struct end_evidence e = { .record = &r, .rebooted = t->rebooted, .stop_asked = t->stop_asked,
-                                      .preempted = t->preempted, .checkpoint = t->checkpoint,
+                                      .container = t->container, .preempted = t->preempted,
+                                      .checkpoint = t->checkpoint,
                                       .checkpoint_step = 41, .unkillable = t->unkillable, .hints = t->hints,
                                       .hint_text = hint_text,
                                       .log = t->line ? log_sign_find(t->line, strlen(t->line)) : -1 };

@@ -286,6 +286,22 @@ static void test_record_from_environment(void) {
         ASSERT_TRUE(r.real > 0);
 }
 
+/* What an engine reads one of a line: a value with a line feed would be another variable. */
+static void test_variables_of_a_container(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_close_ int dir = open_dir(&s), fd = -1;
+        char *const good[] = { (char[]){ "A=one two" }, (char[]){ "GONE" }, (char[]){ "B=" }, NULL };
+        char *const bad[] = { (char[]){ "A=1" }, (char[]){ "B=2\nLD_PRELOAD=/x" }, NULL };
+        char text[64] = "";
+
+        ASSERT_OK(handover_write_variables(dir, "a", good));
+        fd = openat(dir, "a.env", O_RDONLY | O_CLOEXEC);
+        ASSERT_TRUE(fd >= 0 && read(fd, text, sizeof(text) - 1) > 0);
+        ASSERT_STREQ(text, "A=one two\nB=\n");
+        ASSERT_EQ(handover_write_variables(dir, "a", bad), -EINVAL);
+        ASSERT_TRUE(faccessat(dir, "a.env", F_OK, 0) < 0);
+}
+
 /* The helper becomes the command, in the directory, with the variables: seen by what the command writes. */
 static void test_handover(void) {
         _cleanup_scratch_ struct scratch s = scratch_new();
@@ -349,7 +365,7 @@ static void test_damaged_handover(void) {
                         { "/usr\0" "0\0true", 12 },
                         { "/usr\0" "3\0true\0x", 14 },
                         { "/usr\0" "x\0true", 12 },
-                        { "/usr\0" "1025\0true", 15 },
+                        { "/usr\0" "1537\0true", 15 },
                         { "/usr\0" "18446744073709551615\0true", 31 },
                         { "/no/such/directory\0" "1\0true", 26 } };
         _cleanup_scratch_ struct scratch s = scratch_new();
@@ -389,4 +405,4 @@ static void test_cgroup(void) {
 
 TEST_MAIN(test_names, test_sets_of_numbers, test_file_round_trip, test_secrets_of_a_command,
           test_a_command_is_text, test_bad_run_files, test_exit_record, test_record_from_environment,
-          test_handover, test_damaged_handover, test_cgroup)
+          test_variables_of_a_container, test_handover, test_damaged_handover, test_cgroup)

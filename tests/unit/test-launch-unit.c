@@ -102,8 +102,8 @@ static void test_memory(void) {
         ASSERT_TRUE(!property(&w, "MemoryMax") && property(&w, "Slice"));
 }
 
-/* The value of the DeviceAllow property, as the dump has it, holds this entry with "rw". */
-static bool allows(const struct wire *w, const char *node) {
+/* The value of the DeviceAllow property, as the dump has it, holds this entry with these rights. */
+static bool allows_by(const struct wire *w, const char *node, const char *rights) {
         const char *at = property(w, "DeviceAllow"),
                 *end = at ? strstr(at, "STRING \"LoadCredential\"") : NULL;
         char quoted[80];
@@ -114,7 +114,36 @@ static bool allows(const struct wire *w, const char *node) {
         if (!entry || (end && entry > end))
                 return false;
         entry += strlen(quoted);
-        return strstr(entry, "STRING") == strstr(entry, "STRING \"rw\"");
+        (void) snprintf(quoted, sizeof(quoted), "STRING \"%s\"", rights);
+        return strstr(entry, "STRING") == strstr(entry, quoted);
+}
+
+static bool allows(const struct wire *w, const char *node) {
+        return allows_by(w, node, "rw");
+}
+
+/* Of a run in a container the engine's client is root's, and has the unit's control group to divide. What
+ * it makes is limited as any run is. */
+static void test_container(void) {
+        _cleanup_wire_ struct wire w = wire_new();
+        Run__Spec run = RUN__SPEC__INIT;
+        struct kept_run j = { .name = "a", .id = "0123456789abcdef0123456789abcdef", .remote = true,
+                              .user = (char[]){ "alice" }, .spec = &run };
+        char *const nodes[] = { (char[]){ "/dev/accel0" }, NULL };
+        struct unit_spec s = { .kept = &j, .devices = nodes };
+
+        make(&w, &s, unit_message_new);
+        ASSERT_TRUE(strstr(property(&w, "User"), "\"alice\"") && property(&w, "NoNewPrivileges") &&
+                    !property(&w, "Delegate") && allows(&w, "/dev/accel0"));
+        run.image = (char[]){ "localhost/py:1" };
+        make(&w, &s, unit_message_new);
+        ASSERT_TRUE(!property(&w, "User") && !property(&w, "NoNewPrivileges") && property(&w, "Delegate"));
+        ASSERT_TRUE(strstr(property(&w, "DevicePolicy"), "\"closed\"") &&
+                    allows_by(&w, "/dev/accel0", "rwm") && allows_by(&w, "char-vfio*", "rwm"));
+        ASSERT_TRUE(has_number(&w, "LimitMEMLOCK", UINT64_MAX) &&
+                    strstr(property(&w, "KillMode"), "\"mixed\""));
+        /* its engine's words are in the handover, and nowhere in the unit */
+        ASSERT_TRUE(!strstr(w.text, "podman") && !strstr(w.text, "localhost/py"));
 }
 
 static const char *const machine[] = { "accel0", "accel1", "accelerometer", "fuse", "kmsg", "sda", "vfio/3",
@@ -211,6 +240,7 @@ static void test_policy(void) {
 int main(void) {
         test_memory();
         test_devices();
+        test_container();
         test_device_lists();
         test_policy();
         return EXIT_SUCCESS;

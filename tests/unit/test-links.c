@@ -120,6 +120,30 @@ static void test_fields(void) {
         ASSERT_EQ(t.links[1].arp_type, ARPHRD_ETHER);
 }
 
+/* In the driver alone, or in it and before it: then each has a number of its own. */
+static void test_xdp(void) {
+        static const struct {
+                uint16_t first, second;
+        } cases[] = { { IFLA_XDP_PROG_ID, IFLA_XDP_DRV_PROG_ID },
+                      { IFLA_XDP_DRV_PROG_ID, IFLA_XDP_SKB_PROG_ID } };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_links_ struct link_table t = LINK_TABLE_NULL;
+                struct dump d = { 0 };
+
+                link_message(&d, 2, "eth0", NULL, 0, 0);
+                put(&d, &(struct rtattr) { .rta_type = IFLA_XDP, .rta_len = 4 + 8 + 8 }, 4);
+                number(&d, cases[i].first, 17);
+                number(&d, cases[i].second, 18);
+                end(&d); /* the message is as long as this now */
+                link_message(&d, 3, "eth1", NULL, 0, 0);
+                done(&d);
+                ASSERT_OK(links_parse(d.data, d.len, &t));
+                ASSERT_EQ(t.links[0].xdp, 17);
+                ASSERT_EQ(t.links[1].xdp, 0);
+        }
+}
+
 static void test_data_nics_with_hardware(void) {
         _cleanup_links_ struct link_table t = LINK_TABLE_NULL;
         struct dump d = { 0 };
@@ -368,6 +392,6 @@ static void test_live(void) {
         ASSERT_FALSE(link_is_data_nic(named(&t, "lo")));
 }
 
-TEST_MAIN(test_data_nics_by_bus, test_stated_mtu, test_recorded_driver, test_fields,
+TEST_MAIN(test_data_nics_by_bus, test_stated_mtu, test_recorded_driver, test_fields, test_xdp,
           test_data_nics_with_hardware, test_data_nics_of_a_container, test_endings, test_bad_attributes,
           test_too_many, test_recorded, test_cut_and_changed, test_live)

@@ -301,11 +301,16 @@ static void test_routes_carry_metrics(void) {
         r = main_route("::", 0, 3, "fd00:1::1");
         r.metrics[RTAX_MTU] = 1400;
         r.locks = 1U << RTAX_MTU;
+        r.locks |= 1U << RTAX_CC_ALGO | 1U << RTAX_CWND; /* cwnd has no value: its lock is nothing */
+        (void) snprintf(r.congestion, sizeof(r.congestion), "bbr");
+        r.nexthop = 12;
         r.expires = true; /* the copy follows it */
         add_route(&m, &r);
         ASSERT_OK(source_wanted(&m.intent, &m.found, &p));
         ASSERT_TRUE(has(&p, "table 847000003 default6",
-                        "via fd00:1::1 onlink rto_min 5ms,lock mtu 1400,lock"));
+                        "via fd00:1::1 onlink rto_min 5ms,lock mtu 1400,lock congctl bbr,lock"));
+        for (size_t k = 0; k < p.n; k++)
+                ASSERT_FALSE(p.ops[k].kind == OP_SOURCE_ROUTE && p.ops[k].route.nexthop != 0);
 }
 
 static void one_nic_is_left_alone(struct machine *m) {

@@ -99,6 +99,34 @@ static void test_noted_once(void) {
         ASSERT_EQ(originals_note(&o, &p, &links), -ENODEV);
 }
 
+/* Routes come and go all day; what is there keeps its first value. */
+static void test_room_for_routes(void) {
+        struct link nics[] = { nic(2, "eth0", 0xa) };
+        struct link_table links = { nics, 1 };
+        struct route there[] = { { .family = AF_INET, .dst = { 10, 0, 0, 7 }, .dst_len = 32,
+                                   .table = RT_TABLE_MAIN, .n_hops = 1, .hops = { 2 } } };
+        const struct route_table routes = { there, 1 };
+        _cleanup_originals_ struct originals o = ORIGINALS_NULL;
+        _cleanup_plan_ struct plan p = PLAN_NULL, more = PLAN_NULL;
+
+        add_op(&p, OP_SYSCTL, 0, "net.ipv4.tcp_rmem", "1 2 3");
+        for (unsigned i = 0; i + 1 < ORIGINALS_MAX; i++) {
+                char subject[64];
+
+                (void) snprintf(subject, sizeof(subject), "10.0.%u.%u/32 dev eth0", i / 256, i % 256);
+                add_op(&p, OP_ROUTE, 2, subject, i == 7 ? "40ms" : "none");
+        }
+        ASSERT_EQ(originals_note(&o, &p, &links), 1);
+        ASSERT_EQ(o.n, (size_t) ORIGINALS_MAX);
+        add_op(&more, OP_MTU, 2, "eth0", "1460");
+        ASSERT_EQ(originals_note(&o, &more, &links), -E2BIG);
+        ASSERT_OK(originals_make_room(&o, &more, &routes, &links));
+        ASSERT_EQ(originals_note(&o, &more, &links), 1);
+        assert_text(&o, HEAD "sysctl\t-\tnet.ipv4.tcp_rmem\t1 2 3\n"
+                             "route.rto_min\t02:00:00:00:00:0a\t10.0.0.7/32 dev eth0\t40ms\n"
+                             "nic.mtu\t02:00:00:00:00:0a\teth0\t1460\n");
+}
+
 /* Two NICs change names, a third is gone, a fourth shares its address with another one. */
 static void test_names_are_followed(void) {
         struct link nics[] = { nic(2, "eth1", 0xa), nic(3, "eth0.7", 0xb), nic(4, "up", 0xd),
@@ -124,4 +152,5 @@ static void test_names_are_followed(void) {
         ASSERT_TRUE(original_link(&o.items[8], &links) == &nics[3]);
 }
 
-TEST_MAIN(test_every_kind_there_and_back, test_other_texts, test_noted_once, test_names_are_followed)
+TEST_MAIN(test_every_kind_there_and_back, test_other_texts, test_noted_once, test_room_for_routes,
+          test_names_are_followed)

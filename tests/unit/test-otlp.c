@@ -213,6 +213,8 @@ static void test_histogram(void) {
         const struct otlp_histogram h = { 8, 12.5, 0.25, 9, bounds, counts, 3 };
         const struct otlp_histogram plain = { 8, 12.5, (double) NAN, (double) NAN, NULL, &(uint64_t){ 8 },
                                               0 };
+        const struct otlp_histogram counted = { 8, (double) NAN, (double) NAN, (double) NAN, NULL,
+                                                &(uint64_t){ 8 }, 0 };
         _cleanup_(otlp_freep) struct otlp *o = make();
         Otlp__ExportMetricsServiceRequest *m;
         const Otlp__HistogramDataPoint *p;
@@ -221,6 +223,7 @@ static void test_histogram(void) {
 
         add_histogram(o, "h", &h, 0);
         add_histogram(o, "h", &plain, 0);
+        add_histogram(o, "h", &counted, 0);
         /* it is a histogram */
         ASSERT_EQ(otlp_add_point(o, &(struct otlp_point){ .name = "h", .d = 1 }), -EINVAL);
         ASSERT_OK(otlp_encode_metrics(o, &data, &len));
@@ -230,7 +233,7 @@ static void test_histogram(void) {
         const Otlp__Metric *t = m->resource_metrics[0]->scope_metrics[0]->metrics[0];
         ASSERT_EQ(t->data_case, OTLP__METRIC__DATA_HISTOGRAM);
         ASSERT_EQ(t->histogram->aggregation_temporality, 2);
-        ASSERT_EQ(t->histogram->n_data_points, 2);
+        ASSERT_EQ(t->histogram->n_data_points, 3);
         p = t->histogram->data_points[0];
         ASSERT_EQ(p->count, 8);
         ASSERT_TRUE(p->sum == 12.5 && p->min == 0.25 && p->max == 9);
@@ -242,6 +245,9 @@ static void test_histogram(void) {
         p = t->histogram->data_points[1];
         ASSERT_EQ(p->min__case, OTLP__HISTOGRAM_DATA_POINT__MIN___NOT_SET);
         ASSERT_TRUE(p->n_explicit_bounds == 0 && p->n_bucket_counts == 1 && p->bucket_counts[0] == 8);
+        ASSERT_EQ(p->sum__case, OTLP__HISTOGRAM_DATA_POINT__SUM__SUM);
+        p = t->histogram->data_points[2];
+        ASSERT_EQ(p->sum__case, OTLP__HISTOGRAM_DATA_POINT__SUM___NOT_SET);
         otlp__export_metrics_service_request__free_unpacked(m, NULL);
 }
 
@@ -264,6 +270,79 @@ static void test_histogram_limits(void) {
         ASSERT_TRUE(n > 120);
         ASSERT_OK(otlp_encode_metrics(o, &data, &len));
         ASSERT_TRUE(len <= OTLP_REQUEST_MAX && len > OTLP_REQUEST_MAX * 9 / 10);
+}
+
+/* What is stored is JSON; and requests behind each other are one. */
+static void test_json(void) {
+        json_t *attributes = json_loads("{\"a\":true,\"b\":-3,\"c\":0.5,\"d\":[1,\"x\"],\"e\":null,"
+                                        "\"f\":{\"g\":\"h\"}}", 0, NULL),
+               *body = json_loads("{\"reasons\":\"none\",\"n\":7}", 0, NULL);
+        struct otlp_event e = { .name = "e", .time_real = T0, .json_attributes = attributes,
+                                .json_body = body };
+        const struct otlp_point p = { .name = "m", .d = 1, .time_real = T0, .labels = attributes };
+        _cleanup_(otlp_freep) struct otlp *o = make();
+        Otlp__ExportLogsServiceRequest *m;
+        Otlp__ExportMetricsServiceRequest *points;
+        _cleanup_free_ uint8_t *both = NULL;
+        const void *data;
+        size_t len;
+
+        ASSERT_TRUE(attributes && body);
+        ASSERT_OK(otlp_add_line(o, &e, OTLP_REQUEST_MAX));
+        e.json_body = json_null();
+        ASSERT_OK(otlp_add_line(o, &e, OTLP_REQUEST_MAX));
+        ASSERT_OK(otlp_encode_lines(o, &data, &len));
+        m = otlp__export_logs_service_request__unpack(NULL, len, data);
+        ASSERT_TRUE(m);
+        const Otlp__LogRecord *r = m->resource_logs[0]->scope_logs[0]->log_records[0];
+        ASSERT_EQ(r->severity_number, 0);
+        ASSERT_EQ(r->n_attributes, 6);
+        ASSERT_EQ(r->attributes[0]->value->bool_value, 1);
+        ASSERT_EQ(r->attributes[1]->value->int_value, -3);
+        ASSERT_TRUE(r->attributes[2]->value->double_value == 0.5);
+        ASSERT_EQ(r->attributes[3]->value->array_value->n_values, 2);
+        ASSERT_STREQ(r->attributes[3]->value->array_value->values[1]->string_value, "x");
+        ASSERT_EQ(r->attributes[4]->value->value_case, OTLP__ANY_VALUE__VALUE__NOT_SET);
+        ASSERT_STREQ(r->attributes[5]->value->kvlist_value->values[0]->value->string_value, "h");
+        ASSERT_EQ(r->body->kvlist_value->n_values, 2);
+        ASSERT_STREQ(r->body->kvlist_value->values[0]->key, "reasons");
+        ASSERT_TRUE(!m->resource_logs[0]->scope_logs[0]->log_records[1]->body);
+        otlp__export_logs_service_request__free_unpacked(m, NULL);
+
+        ASSERT_OK(otlp_add_point(o, &p));
+        ASSERT_OK(otlp_encode_metrics(o, &data, &len));
+        both = malloc(2 * len);
+        ASSERT_TRUE(both);
+        memcpy(both, data, len);
+        memcpy(both + len, data, len);
+        points = otlp__export_metrics_service_request__unpack(NULL, 2 * len, both);
+        ASSERT_TRUE(points);
+        ASSERT_EQ(points->n_resource_metrics, 2);
+        ASSERT_EQ(points->resource_metrics[1]->scope_metrics[0]->metrics[0]->gauge->data_points[0]
+                          ->n_attributes, 6);
+        otlp__export_metrics_service_request__free_unpacked(points, NULL);
+        json_decref(attributes);
+        json_decref(body);
+}
+
+/* As of points and records with attributes: the size is known before. */
+static void test_json_limits(void) {
+        json_t *deep = json_array();
+        struct otlp_event e = { .name = "e", .json_body = deep };
+        _cleanup_(otlp_freep) struct otlp *o = make();
+        const void *data;
+        size_t len, n = 0;
+        int r;
+
+        for (unsigned i = 0; i < 200; i++)
+                ASSERT_OK(json_array_append_new(deep, json_pack("{s:i}", "k", (int) i)));
+        while ((r = otlp_add_line(o, &e, OTLP_REQUEST_MAX)) == 0)
+                n++;
+        ASSERT_EQ(r, -E2BIG);
+        ASSERT_TRUE(n > 20);
+        ASSERT_OK(otlp_encode_lines(o, &data, &len));
+        ASSERT_TRUE(len <= OTLP_REQUEST_MAX);
+        json_decref(deep);
 }
 
 static void test_age_of_a_record(void) {
@@ -290,4 +369,4 @@ static void test_age_of_a_record(void) {
 }
 
 TEST_MAIN(test_metrics, test_histogram, test_histogram_limits, test_event, test_utf8, test_limits,
-          test_age_of_a_record)
+          test_json, test_json_limits, test_age_of_a_record)

@@ -139,8 +139,10 @@ static void test_disorder(void) {
         ASSERT_OK(report(&w, &who, "train", -1, -1, 0, 0, w.now));
         ASSERT_OK(report(&w, &who, "train", -1, (double) NAN, 0, 0, w.now));
         for (unsigned i = 0; i < 3 * PACE_RUNS_MAX; i++) {
+                const struct pace_source any = { 100 + i / 8, "h", NULL, -1 };
+
                 (void) snprintf(name, sizeof(name), "run%u", i);
-                ASSERT_OK(report(&w, &who, name, 1, 0, 0, 0,
+                ASSERT_OK(report(&w, &any, name, 1, 0, 0, 0,
                                  w.now + (i >= PACE_RUNS_MAX ? MINUTES(20) : 0)));
         }
         memset(name, 'x', sizeof(name) - 1);
@@ -149,4 +151,23 @@ static void test_disorder(void) {
         (void) pace_free(w.pace);
 }
 
-TEST_MAIN(test_slow, test_nobody, test_not_one_run, test_disorder)
+/* A host that speaks of more runs than are kept: those of others are watched as before. */
+static void test_runs_of_one_host(void) {
+        const double healthy[] = { 0.15, 0.14, 0.16, 0.15 }, slow[] = { 0.15, 0.84, 0.16, 0.15 };
+        const struct pace_source liar = { 77, "liar", NULL, -1 };
+        struct world w = world_new();
+        char name[32];
+
+        for (unsigned minute = 0; minute < 10; minute++) {
+                for (unsigned i = 0; i < 2 * PACE_RUNS_MAX; i++) {
+                        (void) snprintf(name, sizeof(name), "run%u", i);
+                        ASSERT_OK(report(&w, &liar, name, 1, 0, 0, 0, w.now));
+                }
+                run(&w, "train", 4, 0.7, healthy, MINUTES(1));
+        }
+        run(&w, "train", 4, 1.4, slow, 150 * USEC_PER_SEC);
+        ASSERT_EQ(w.told, 1);
+        (void) pace_free(w.pace);
+}
+
+TEST_MAIN(test_slow, test_runs_of_one_host, test_nobody, test_not_one_run, test_disorder)

@@ -2,6 +2,7 @@
 /* The probes of the host and its chips, each on a good machine, and where what it reads is missing, garbage
  * or huge. */
 #include "device_owners.h"
+#include "intent.h"
 #include "machine.h"
 #include "probe-support.h"
 #include "wheels.h"
@@ -285,6 +286,27 @@ static void limits(void) {
         ASSERT_EQ(verdict_of(s.path, "limits", &nothing, "limits.nofile", ""), VERDICT_UNKNOWN);
 }
 
+/* What old guides set for all programs together, on a machine that has memory for more. */
+static void limits_of_all_files(void) {
+        static const struct {
+                const char *most, *memory;
+                enum verdict verdict;
+        } cases[] = { { "9223372036854775807\n", "MemTotal: 1000000 kB\n", VERDICT_OK },
+                      { "65535\n", "MemTotal: 700000000 kB\n", VERDICT_WARN },
+                      { "99999\n", "MemTotal: 2000000 kB\n", VERDICT_WARN },
+                      { "50000\n", "MemTotal: 500000 kB\n", VERDICT_OK }, /* as the kernel itself does */
+                      { "65535\n", "none\n", VERDICT_OK } };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_scratch_ struct scratch s = scratch_new();
+
+                scratch_write(&s, "proc/sys/fs/nr_open", "1048576\n");
+                scratch_write(&s, "proc/sys/fs/file-max", cases[i].most);
+                scratch_write(&s, "proc/meminfo", cases[i].memory);
+                ASSERT_EQ(verdict_of(s.path, "limits", &nothing, "limits.nofile", ""), cases[i].verdict);
+        }
+}
+
 static void limits_of_memory(void) {
         _cleanup_scratch_ struct scratch s = scratch_new();
 
@@ -340,7 +362,8 @@ static void platform(void) {
         static const struct {
                 const char *file, *manager, *subject, *remedy;
         } cases[] = {
-                { "export JAX_PLATFORMS=\"cpu\"\n", "", "/etc/environment", "/^(export )?JAX_PLATFORMS=/d" },
+                { " export JAX_PLATFORMS=\"cpu\"\n", "", "/etc/environment",
+                  "sudo sed -Ei '/^\\s*(export )?JAX_PLATFORMS=/d' /etc/environment" },
                 { "", "PJRT_DEVICE=CPU\n", "systemd", "sudo systemctl unset-environment PJRT_DEVICE" },
                 { "JAX_PLATFORMS=tpu,cpu\nPJRT_DEVICE=\"\"\n", "PJRT_DEVICE=TPU\n", NULL, NULL },
         };
@@ -366,11 +389,14 @@ static void proxy(void) {
         scratch_write(&s, "etc/environment",
                       "# HTTP_PROXY=x\nexport "
                       "https_proxy=http://u:secret@p:1\nno_proxy=localhost\nALL_PROXY=\nmy_proxyx=1\n");
-        scratch_write(&s, "systemd/environment", "PATH=/bin\nHTTPS_PROXY=http://u:secret@p\n");
+        scratch_write(&s, "systemd/environment",
+                      "PATH=/bin\nHTTPS_PROXY=http://u:secret@p\nhttp_proxy=http://p\n");
         ASSERT_OK(probe(s.path, "proxy", &nothing, &got));
         ASSERT_EQ(find(&got, "proxy", "/etc/environment")->verdict, VERDICT_WARN);
         ASSERT_STREQ(find(&got, "proxy", "/etc/environment")->found, "https_proxy");
-        ASSERT_STREQ(find(&got, "proxy", "systemd")->found, "HTTPS_PROXY");
+        ASSERT_STREQ(find(&got, "proxy", "systemd")->found, "HTTPS_PROXY, http_proxy");
+        ASSERT_HAS(find(&got, "proxy", "systemd")->remedy,
+                   "sudo systemctl unset-environment HTTPS_PROXY http_proxy;");
         for (size_t i = 0; i < got.findings.n; i++)
                 ASSERT_TRUE(!strstr(got.findings.items[i].reason, "secret") &&
                             !strstr(got.findings.items[i].remedy, "secret"));
@@ -500,6 +526,64 @@ static void limits_of_tcp(void) {
         ASSERT_EQ(verdict_of(s.path, "limits", &nothing, "limits.tcp", "net.ipv4.tcp_sack"), VERDICT_WARN);
 }
 
+/* Numbers that are below the kernel's own. */
+static void limits_of_tcp_numbers(void) {
+        static const struct {
+                const char *name, *value;
+                enum verdict verdict; /* OK: nothing is said of it */
+                const char *remedy;
+        } cases[] = {
+                { "ip_default_ttl", "64\n", VERDICT_OK, NULL },
+                { "ip_default_ttl", "4\n", VERDICT_WARN, "sudo sysctl -w net.ipv4.ip_default_ttl='64'" },
+                { "tcp_retries2", "15\n", VERDICT_OK, NULL },
+                { "tcp_retries2", "3\n", VERDICT_WARN, "net.ipv4.tcp_retries2='15'" },
+                { "tcp_timestamps", "2\n", VERDICT_OK, NULL },
+                { "tcp_timestamps", "0\n", VERDICT_WARN, "net.ipv4.tcp_timestamps='1'" },
+                { "tcp_wmem", "4096\t16384\t4194304\n", VERDICT_OK, NULL },
+                { "tcp_wmem", "4096\t16384\t65536\n", VERDICT_WARN, "tcp_wmem='4096 16384 4194304'" },
+                { "tcp_wmem", "4096\tmuch\n", VERDICT_UNKNOWN, "" },
+                { "tcp_mem", "50576\t64768\t98152\n", VERDICT_WARN,
+                  "net.ipv4.tcp_mem='9216000 12288000 18432000' #" },
+                { "tcp_mem", "9216000\t12288000\t18432000\n", VERDICT_OK, NULL },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_scratch_ struct scratch s = scratch_new();
+                _cleanup_collected_ struct collected got;
+                char path[128], name[64];
+                bool said = false;
+
+                (void) snprintf(path, sizeof(path), "proc/sys/net/ipv4/%s", cases[i].name);
+                (void) snprintf(name, sizeof(name), "net.ipv4.%s", cases[i].name);
+                scratch_write(&s, path, cases[i].value);
+                scratch_write(&s, "proc/meminfo", "MemTotal: 786432000 kB\n");
+                ASSERT_OK(probe(s.path, "limits", &nothing, &got));
+                for (size_t k = 0; k < got.findings.n; k++)
+                        said |= streq(got.findings.items[k].subject, name);
+                ASSERT_EQ(said, cases[i].verdict != VERDICT_OK);
+                if (!said)
+                        continue;
+                ASSERT_EQ(find(&got, "limits.tcp", name)->verdict, cases[i].verdict);
+                ASSERT_HAS(find(&got, "limits.tcp", name)->remedy, cases[i].remedy);
+        }
+}
+
+/* What the profile wants of one is the probe sysctl's to judge. */
+static void limits_of_tcp_by_profile(void) {
+        static const struct intent wanted = {
+                .n_sysctls = 1, .sysctls = { { .name = "net.ipv4.tcp_wmem", .value = "4096 16384 65536" } }
+        };
+        const struct probe_context c = { .intent = &wanted };
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_collected_ struct collected got;
+
+        scratch_write(&s, "proc/sys/net/ipv4/tcp_wmem", "4096\t16384\t65536\n");
+        scratch_write(&s, "proc/meminfo", "MemTotal: 786432000 kB\n");
+        ASSERT_OK(probe(s.path, "limits", &c, &got));
+        for (size_t k = 0; k < got.findings.n; k++)
+                ASSERT_FALSE(streq(got.findings.items[k].subject, "net.ipv4.tcp_wmem"));
+}
+
 static void shm(void) {
         static const struct {
                 const char *space;
@@ -613,6 +697,7 @@ static void fingerprint_huge(void) {
 }
 
 TEST_MAIN(good, thp, clock_state, disk, disk_shared, disk_others, places, configuration, limits,
-          limits_of_tasks, limits_of_memory, limits_of_ports, limits_of_cpus, limits_of_tcp, shm, cmdline,
+          limits_of_tasks, limits_of_all_files, limits_of_memory, limits_of_ports, limits_of_cpus,
+          limits_of_tcp, limits_of_tcp_numbers, limits_of_tcp_by_profile, shm, cmdline,
           proxy, platform, tcmalloc, tpu_logs, lockfile, owners, owners_of_ports, access_to_nodes, machines,
           fingerprint, fingerprint_huge)

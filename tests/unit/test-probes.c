@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each probe on a good machine, and on machines where what it reads is missing, garbage or huge. */
+#include <linux/if_addr.h>
+#include <linux/rtnetlink.h>
+
 #include "nic_setting.h"
 #include "probe-support.h"
 
@@ -80,11 +83,13 @@ static void own_name(void) {
         } cases[] = {
                 { "10.128.0.5\n", "10.128.0.5", "", "", VERDICT_OK },
                 { "10.129.0.6\n", "10.129.0.6", "", "", VERDICT_OK },
-                { "127.0.1.1\n", "127.0.1.1", "loopback", "$a 10.128.0.5 t1v-n-0a1b2c3d-w-0", VERDICT_WARN },
+                { "127.0.1.1\n", "127.0.1.1", "loopback",
+                  "printf '\\n10.128.0.5 t1v-n-0a1b2c3d-w-0\\n' | sudo tee -a /etc/hosts", VERDICT_WARN },
                 { "::1\n", "::1", "loopback", "sed -Ei 's/(\\s)t1v-n-0a1b2c3d-w-0(\\s|$)/", VERDICT_WARN },
-                { "10.128.0.6\n", "10.128.0.6", "not its own", "$a 10.128.0.5", VERDICT_WARN },
+                { "10.128.0.6\n", "10.128.0.6", "not its own",
+                  "(\\s|$)/\\1\\2/Ig' /etc/hosts; printf '\\n10.128.0.5", VERDICT_WARN },
                 { "\n", "Name or service not known", "knows this host's own name",
-                  "sudo sed -i '$a 10.128.0.5 t1v-n-0a1b2c3d-w-0'", VERDICT_WARN },
+                  "printf '\\n10.128.0.5 t1v-n-0a1b2c3d-w-0\\n' | sudo tee -a /etc/hosts", VERDICT_WARN },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
@@ -107,6 +112,43 @@ static void own_name(void) {
                 ASSERT_OK(probe(s.path, "names", &(struct probe_context) { 0 }, &local));
                 ASSERT_HAS(find(&local, "names", "localhost")->remedy, "sudo hostname -F /etc/hostname");
         }
+}
+
+/* The second address is docker0's, not eth1's. */
+static void give_to_docker(const struct scratch *s) {
+        static _Alignas(struct nlmsghdr) char buf[8192];
+        struct nlmsghdr *second;
+        char path[512];
+        FILE *f;
+        size_t n;
+
+        scratch_path(s, "netlink/addresses", path);
+        f = fopen(path, "r+");
+        ASSERT_TRUE(f != NULL);
+        n = fread(buf, 1, sizeof(buf), f);
+        second = (void *) (buf + NLMSG_ALIGN(((struct nlmsghdr *) (void *) buf)->nlmsg_len));
+        ASSERT_TRUE((char *) second + NLMSG_LENGTH(sizeof(struct ifaddrmsg)) <= buf + n);
+        ((struct ifaddrmsg *) NLMSG_DATA(second))->ifa_index = 9;
+        rewind(f);
+        ASSERT_EQ(fwrite(buf, 1, n, f), n);
+        ASSERT_OK(fclose(f));
+}
+
+static void own_name_of_a_bridge(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_collected_ struct collected got;
+        const struct finding *f;
+
+        copy_dump(&s, GOOD "/netlink/links");
+        copy_to(&s, GOOD "/netlink/addresses", "netlink/addresses");
+        give_to_docker(&s);
+        scratch_write(&s, "proc/sys/kernel/hostname", "h0\n");
+        scratch_write(&s, "kernel/own-name", "10.129.0.6\n");
+        ASSERT_OK(probe(s.path, "names", &(struct probe_context) { 0 }, &got));
+        f = find(&got, "names", "h0");
+        ASSERT_EQ(f->verdict, VERDICT_WARN);
+        ASSERT_HAS(f->reason, "a bridge for containers");
+        ASSERT_HAS(f->remedy, "10.128.0.5 h0");
 }
 
 static void nic_good(void) {
@@ -146,12 +188,16 @@ static void nic_drift(void) {
 static void nic_garbage(void) {
         _cleanup_scratch_ struct scratch s = scratch_new();
         const struct probe_context c = { 0 };
-        _cleanup_collected_ struct collected got;
+        _cleanup_collected_ struct collected got, queues;
 
         scratch_write(&s, "netlink/links", "this is no netlink dump, whatever it says");
         ASSERT_TRUE(probe(s.path, "nic", &c, &got) < 0);
         ASSERT_EQ(got.findings.n, 1);
         ASSERT_EQ(find(&got, "nic", "")->verdict, VERDICT_UNKNOWN);
+        copy_dump(&s, GOOD "/netlink/links");
+        scratch_write(&s, "netlink/qdiscs", "nor is this");
+        ASSERT_OK(probe(s.path, "nic", &c, &queues));
+        ASSERT_EQ(find(&queues, "nic.qdisc", "")->verdict, VERDICT_UNKNOWN);
 }
 
 static struct intent intent_nic_settings(void) {
@@ -392,6 +438,6 @@ static void tpu_huge(void) {
         ASSERT_EQ(find(&got, "tpu", "")->verdict, VERDICT_UNKNOWN);
 }
 
-TEST_MAIN(table, empty_machine, own_name, nic_good, nic_drift, nic_garbage, nic_settings_good,
-          nic_settings_bad, sysctls,
+TEST_MAIN(table, empty_machine, own_name, own_name_of_a_bridge, nic_good, nic_drift, nic_garbage,
+          nic_settings_good, nic_settings_bad, sysctls,
           memory_sizes, memory_odd, tpu_good, tpu_counts, tpu_generations, tpu_strange, tpu_huge)

@@ -67,6 +67,50 @@ static void test_what_limits(void) {
         ASSERT_TRUE(qdisc_that_limits(&t, 5) == NULL && qdisc_root(&t, 6) == NULL);
 }
 
+/* Whatever its kind; but one below another may be the kernel's own. */
+static void test_short_queues(void) {
+        const uint32_t one = 1, many = 1000;
+        const struct tc_sfq_qopt sfq = { .limit = 2 };
+        const struct tc_fifo_qopt fifo = { .limit = 1 };
+        const struct {
+                const char *kind;
+                uint32_t parent;
+                uint16_t inner; /* 0: the options are data itself */
+                const void *data;
+                uint16_t size;
+                const char *words; /* NULL: it limits nothing */
+        } cases[] = {
+                { "fq", TC_H_ROOT, TCA_FQ_PLIMIT, &one, sizeof(one), "fq limit 1" },
+                { "fq", 1, TCA_FQ_FLOW_PLIMIT, &one, sizeof(one), "fq limit 1" },
+                { "fq", TC_H_ROOT, TCA_FQ_PLIMIT, &many, sizeof(many), NULL },
+                { "fq_codel", 1, TCA_FQ_CODEL_LIMIT, &one, sizeof(one), "fq_codel limit 1" },
+                { "fq_codel", TC_H_ROOT, TCA_FQ_CODEL_LIMIT, &many, sizeof(many), NULL },
+                { "codel", TC_H_ROOT, TCA_CODEL_LIMIT, &one, sizeof(one), "codel limit 1" },
+                { "sfq", TC_H_ROOT, 0, &sfq, sizeof(sfq), "sfq limit 2" },
+                { "pfifo_head_drop", TC_H_ROOT, 0, &fifo, sizeof(fifo), "pfifo_head_drop limit 1" },
+                { "pfifo", 1, 0, &fifo, sizeof(fifo), NULL },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_qdiscs_ struct qdisc_table t = QDISC_TABLE_NULL;
+                char text[QDISC_WORDS_MAX];
+                struct dump d = { .len = 0 };
+
+                begin_qdisc(&d, 2, cases[i].parent, cases[i].kind);
+                if (cases[i].inner)
+                        nested(&d, TCA_OPTIONS, cases[i].inner, cases[i].data, cases[i].size);
+                else
+                        attribute(&d, TCA_OPTIONS, cases[i].data, cases[i].size);
+                end(&d);
+                done(&d);
+                ASSERT_OK(qdiscs_parse(d.data, d.len, &t));
+                ASSERT_TRUE(qdisc_is_there(&t, 2, cases[i].kind) && !qdisc_is_there(&t, 3, cases[i].kind));
+                ASSERT_EQ(qdisc_that_limits(&t, 2) != NULL, cases[i].words != NULL);
+                if (cases[i].words)
+                        ASSERT_STREQ(qdisc_words(qdisc_that_limits(&t, 2), text), cases[i].words);
+        }
+}
+
 /* Each cut is refused or leaves something out, and none is read past its end. */
 static void test_cut(void) {
         const struct tc_tbf_qopt tbf = { .rate.rate = 1 };
@@ -95,4 +139,4 @@ static void test_cut(void) {
         }
 }
 
-TEST_MAIN(test_what_limits, test_cut)
+TEST_MAIN(test_what_limits, test_short_queues, test_cut)

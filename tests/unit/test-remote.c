@@ -105,6 +105,17 @@ static void what_has_no_name_is_left_out(void) {
 
 /* --- What waits in the store ----------------------------------------------------------------------- */
 
+static void remove_database(void) {
+        static const char *const ends[] = { "", "-wal", "-shm" };
+
+        for (size_t i = 0; i < ELEMENTSOF(ends); i++) {
+                char file[80];
+
+                (void) snprintf(file, sizeof(file), "%s%s", path, ends[i]);
+                (void) unlink(file);
+        }
+}
+
 static void put_point(struct store *s, const char *host, int64_t ms) {
         const struct store_metric m = { .service = "x", .name = "m", .attributes = "{}", .unit = "",
                                         .is_int = true, .i = ms, .d = (double) ms,
@@ -159,13 +170,77 @@ static void rows_wait(void) {
         ASSERT_EQ(state.waiting, 0U);
         ASSERT_EQ(state.expired, 68U - n + h.n_rows);
         (void) store_free(s);
-        for (size_t i = 0; i < 3; i++) {
-                static const char *const ends[] = { "", "-wal", "-shm" };
-                char file[80];
-
-                (void) snprintf(file, sizeof(file), "%s%s", path, ends[i]);
-                (void) unlink(file);
-        }
+        remove_database();
 }
 
-TEST_MAIN(series_end, slow_hosts_do_not_end, frames, what_has_no_name_is_left_out, rows_wait)
+/* --- Events and lines ------------------------------------------------------------------------------ */
+
+static void put_records(struct store *s, unsigned first, unsigned n) {
+        int64_t id;
+
+        ASSERT_OK(store_begin(s));
+        ASSERT_OK(store_find_host(s, "h", 100, &id));
+        for (unsigned i = first; i < first + n; i++) {
+                const struct store_event e = { .service = "tpu-hostd", .name = "e", .body = "null",
+                                               .attributes = "{}", .time = i, .received = i };
+                const struct store_line l = { .run = i % 2 ? "odd" : "even", .invocation = "i", .text = "x",
+                                              .worker_id = -1, .generation = -1, .number = i + 1,
+                                              .time = i };
+
+                ASSERT_OK(store_add_event(s, id, NULL, &e));
+                ASSERT_EQ(store_add_line(s, id, &l, i), 1);
+        }
+        ASSERT_OK(store_commit(s));
+}
+
+static int on_any_line(const struct store_line_row *l, void *userdata) {
+        int64_t *last = userdata;
+
+        ASSERT_EQ(l->id, *last + 1);
+        ASSERT_STREQ(l->line.run, l->line.number % 2 ? "even" : "odd");
+        *last = l->id;
+        return 0;
+}
+
+/* What was there before the first question is not handed on, and a position outlives the program. */
+static void records_have_a_position(void) {
+        const struct store_retention r = { .days = 1, .line_bytes = UINT64_MAX, .bytes = UINT64_MAX };
+        char aside[300], why[256];
+        struct store *s = NULL;
+        uint64_t waiting = 7;
+        int64_t at = -1;
+        unsigned hosts;
+
+        (void) snprintf(path, sizeof(path), "/tmp/test-remote-%d.db", getpid());
+        ASSERT_OK(store_open(path, &s, aside, why));
+        put_records(s, 0, 5);
+        for (enum handed_records k = 0; k < _HANDED_MAX; k++) {
+                ASSERT_OK(store_records_waiting(s, k, &waiting));
+                ASSERT_EQ(waiting, 0U);
+                ASSERT_OK(store_handed(s, k, &at));
+                ASSERT_EQ(at, 5);
+        }
+        put_records(s, 5, 20);
+        ASSERT_OK(store_set_handed(s, HANDED_LINES, 12));
+        s = store_free(s);
+        ASSERT_OK(store_open(path, &s, aside, why));
+        ASSERT_OK(store_handed(s, HANDED_EVENTS, &at));
+        ASSERT_EQ(at, 5);
+        ASSERT_OK(store_handed(s, HANDED_LINES, &at));
+        ASSERT_EQ(at, 12);
+        ASSERT_OK(store_records_waiting(s, HANDED_EVENTS, &waiting));
+        ASSERT_EQ(waiting, 20U);
+        ASSERT_OK(store_records_waiting(s, HANDED_LINES, &waiting));
+        ASSERT_EQ(waiting, 13U);
+        ASSERT_OK(store_list_all_lines(s, at, 7, on_any_line, &at));
+        ASSERT_EQ(at, 19);
+        for (unsigned i = 0; i < 20; i++) /* what is removed does not wait */
+                ASSERT_OK(store_tend(s, &r, UINT64_C(1800000000000) * USEC_PER_MSEC, &hosts));
+        ASSERT_OK(store_records_waiting(s, HANDED_EVENTS, &waiting));
+        ASSERT_EQ(waiting, 0U);
+        (void) store_free(s);
+        remove_database();
+}
+
+TEST_MAIN(series_end, slow_hosts_do_not_end, frames, what_has_no_name_is_left_out, rows_wait,
+          records_have_a_position)

@@ -109,7 +109,7 @@ static void test_words(void) {
         ASSERT_STREQ(route_words(&r, "eth0", text),
                      "unicast default route by eth0 via 10.10.0.1 from table main, protocol 0, mtu 1400");
         ASSERT_STREQ(route_arguments(&r, "eth0", false, text),
-                     "default via 10.10.0.1 dev eth0 proto 0 rto_min lock 5ms");
+                     "default via 10.10.0.1 dev eth0 proto 0 rto_min 5ms"); /* ip(8) locks it itself */
         d.len = 0;
         begin_route(&d, &(struct rtmsg){ .rtm_family = AF_INET6,
                                          .rtm_dst_len = 128,
@@ -127,6 +127,70 @@ static void test_words(void) {
         ASSERT_STREQ(route_type_word(17, word), "type 17");
         ASSERT_STREQ(route_table_word(RT_TABLE_DEFAULT, word), "default");
         ASSERT_STREQ(route_owner(200), "a program that the kernel does not name");
+}
+
+/* What "ip route replace" is not told again is gone: nothing of a person's but what makes the route slow. */
+static void test_settings_are_kept(void) {
+        const uint32_t metrics[] = { 8 | (RTAX_LOCK << 16),      1U << RTAX_INITCWND | 1U << RTAX_QUICKACK,
+                                     8 | (RTAX_WINDOW << 16),    2000,
+                                     8 | (RTAX_INITCWND << 16),  40,
+                                     8 | (RTAX_FEATURES << 16),  RTAX_FEATURE_ECN,
+                                     8 | (RTAX_QUICKACK << 16),  1,
+                                     8 | (RTAX_CC_ALGO << 16),   0x00727262 }; /* "bbr" */
+        const uint32_t strange[] = { 8 | (RTAX_CC_ALGO << 16), 0x00603b62 };   /* "b;`" */
+        struct dump d = { .len = 0 };
+        char text[ROUTE_WORDS_MAX];
+        struct route r;
+
+        begin_route(&d, &(struct rtmsg){ .rtm_family = AF_INET,
+                                         .rtm_table = RT_TABLE_MAIN,
+                                         .rtm_protocol = RTPROT_STATIC,
+                                         .rtm_type = RTN_UNICAST });
+        address(&d, AF_INET, RTA_GATEWAY, "10.10.0.1");
+        number(&d, RTA_OIF, 2);
+        attribute(&d, RTA_METRICS, metrics, sizeof(metrics));
+        end(&d);
+        r = read_route(&d);
+        ASSERT_TRUE(route_is_slow(&r));
+        ASSERT_STREQ(r.congestion, "bbr");
+        ASSERT_STREQ(route_words(&r, "eth0", text),
+                     "unicast default route by eth0 via 10.10.0.1 from table main, protocol static, window "
+                     "2000, initcwnd 40 locked, features 1, quickack 1 locked, congctl bbr");
+        ASSERT_STREQ(route_arguments(&r, "eth0", false, text),
+                     "default via 10.10.0.1 dev eth0 proto static initcwnd lock 40 features ecn quickack 1 "
+                     "congctl bbr");
+        ASSERT_STREQ(route_arguments(&r, "eth0", true, text),
+                     "default via 10.10.0.1 dev eth0 proto static window 2000");
+        d.len = 0;
+        begin_route(&d, &(struct rtmsg){ .rtm_family = AF_INET, .rtm_type = RTN_UNICAST });
+        attribute(&d, RTA_METRICS, strange, sizeof(strange));
+        end(&d);
+        r = read_route(&d);
+        ASSERT_STREQ(r.congestion, ""); /* no shell gets it */
+}
+
+/* ip(8) finds such a route by the object's number alone. */
+static void test_nexthop_object(void) {
+        const struct {
+                struct rtnexthop a, b;
+        } hops = { { .rtnh_len = 8, .rtnh_ifindex = 4 }, { .rtnh_len = 8, .rtnh_ifindex = 5 } };
+        struct dump d = { .len = 0 };
+        char text[ROUTE_WORDS_MAX];
+        struct route r;
+
+        begin_route(&d, &(struct rtmsg){ .rtm_family = AF_INET,
+                                         .rtm_dst_len = 25,
+                                         .rtm_table = RT_TABLE_MAIN,
+                                         .rtm_protocol = RTPROT_BOOT,
+                                         .rtm_type = RTN_UNICAST });
+        address(&d, AF_INET, RTA_DST, "10.10.1.0");
+        number(&d, RTA_NH_ID, 12);
+        attribute(&d, RTA_MULTIPATH, &hops, sizeof(hops));
+        end(&d);
+        r = read_route(&d);
+        ASSERT_STREQ(route_arguments(&r, NULL, true, text), "10.10.1.0/25 nhid 12");
+        r.type = RTN_BLACKHOLE; /* so the kernel shows an object that is one */
+        ASSERT_STREQ(route_arguments(&r, NULL, true, text), "10.10.1.0/25 nhid 12");
 }
 
 static void test_ambiguous(void) {
@@ -229,5 +293,5 @@ static void test_live(void) {
         ASSERT_OK(routes_read(&h, &t));
 }
 
-TEST_MAIN(test_fields, test_words, test_ways_to_nowhere, test_ambiguous, test_expiring_and_multipath,
-          test_cut_and_changed, test_no_dump, test_live)
+TEST_MAIN(test_fields, test_words, test_settings_are_kept, test_nexthop_object, test_ways_to_nowhere,
+          test_ambiguous, test_expiring_and_multipath, test_cut_and_changed, test_no_dump, test_live)

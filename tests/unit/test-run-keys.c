@@ -95,7 +95,7 @@ static void test_names(void) {
 
 /* Texts that a kind takes, and some that it refuses; "" ends. */
 struct samples {
-        const char *good[4], *bad[8];
+        const char *good[4], *bad[12];
 };
 
 static void samples_of(const struct run_key *k, struct samples *ret) {
@@ -123,6 +123,11 @@ static void samples_of(const struct run_key *k, struct samples *ret) {
                 return;
         case RUN_KEY_PATH:
                 *ret = (struct samples){ { "/", "/home/alice" }, { "home", "./a" } };
+                return;
+        case RUN_KEY_IMAGE:
+                *ret = (struct samples){ { "py", "localhost/py:1", "docker.io/library/a@sha256:0f" },
+                                         { "-v", "--privileged", "dir:/etc", "docker://py", "a b", "/etc",
+                                           "a/../b", "py:", "a,b", long_text } };
                 return;
         case RUN_KEY_NUMBER:
         case RUN_KEY_RANGE:
@@ -384,6 +389,11 @@ static void test_what_a_run_must_have(void) {
                 { "{\"argv\":[\"a\"],\"name\":\"n\",\"user\":\"u\","
                   "\"env\":[\"A=b\",\"WANDB_API_KEY=1f2e\"]}",
                   RUN_SLICES, "env: WANDB_API_KEY looks like a secret" },
+                { "{\"argv\":[\"a\"],\"engine\":\"docker\"}", RUN_HERE, "engine is given, and no image" },
+                { "{\"argv\":[\"a\"],\"image\":\"py\",\"malloc\":\"tcmalloc\"}", RUN_HERE,
+                  "malloc tcmalloc is the host's" },
+                { "{\"argv\":[\"a\"],\"image\":\"py\",\"preempt\":\"/bin/true\"}", RUN_HERE,
+                  "preempt is a command of the host" },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(runs); i++) {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lists of URIs, names out of certificates, and addresses to listen on. */
+#include <sys/resource.h>
+
 #include "scratch.h"
 #include "tcp_address.h"
 #include "tls_peer.h"
@@ -144,6 +146,32 @@ static void test_lists_in_files(void) {
         ASSERT_STREQ(name_list_find(l, "spiffe://s/ab"), "all");
 }
 
+/* The file cannot be opened while it is looked at for the first time: it is no known file since. */
+static void test_a_list_while_descriptors_are_out(void) {
+        _cleanup_scratch_ struct scratch dir = scratch_new();
+        _cleanup_(name_list_freep) struct name_list *l = NULL;
+        char path[512], why[NAME_LIST_WHY_MAX];
+        struct rlimit limit, none;
+
+        scratch_write(&dir, "denied", "spiffe://s/old\n");
+        scratch_path(&dir, "denied", path);
+        ASSERT_OK(name_list_new(path, &l));
+        ASSERT_TRUE(name_list_look(l, why));
+        scratch_write(&dir, "denied", "spiffe://s/old\nspiffe://s/stolen\n");
+        ASSERT_OK(getrlimit(RLIMIT_NOFILE, &limit));
+        none = limit;
+        none.rlim_cur = 0;
+        ASSERT_OK(setrlimit(RLIMIT_NOFILE, &none));
+        ASSERT_TRUE(name_list_look(l, why));
+        ASSERT_OK(setrlimit(RLIMIT_NOFILE, &limit));
+        ASSERT_TRUE(strstr(why, strerror(EMFILE)) != NULL);
+        ASSERT_TRUE(name_list_find(l, "spiffe://s/old") && !name_list_find(l, "spiffe://s/stolen"));
+        ASSERT_TRUE(name_list_look(l, why));
+        ASSERT_STREQ(why, "");
+        ASSERT_TRUE(name_list_find(l, "spiffe://s/stolen") != NULL);
+        ASSERT_FALSE(name_list_look(l, why));
+}
+
 static void test_who_may_call(void) {
         static struct tls_peer p = { .names = { "dns:h0.x", "spiffe://s/people", "spiffe://s/host/h0" },
                                      .n = 3 };
@@ -178,4 +206,4 @@ static void test_who_may_call(void) {
 }
 
 TEST_MAIN(test_allows, test_edges_of_lists, test_names, test_addresses, test_hosts, test_patterns_of_hosts,
-          test_lists_in_files, test_who_may_call)
+          test_lists_in_files, test_a_list_while_descriptors_are_out, test_who_may_call)

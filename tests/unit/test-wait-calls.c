@@ -68,6 +68,25 @@ static void test_restarted(void) {
         ASSERT_EQ(wait_of("", __NR_restart_syscall, 8, 0, 0, 0, 0).kind, CALL_OTHER);
 }
 
+static bool finds_nothing(long number, uint64_t a, int64_t result) {
+        struct task_call call = { .number = number, .arguments = { a, 1 } };
+
+        return call_found_nothing(&call, result);
+}
+
+/* Who runs and whose call says that there is nothing yet waits for it all the same. */
+static void test_looks(void) {
+        ASSERT_TRUE(finds_nothing(__NR_poll, 0x1000, 0) && finds_nothing(__NR_epoll_wait, 4, 0) &&
+                    finds_nothing(__NR_pselect6, 8, 0));
+        ASSERT_FALSE(finds_nothing(__NR_poll, 0x1000, 1)); /* something is ready */
+        ASSERT_FALSE(finds_nothing(__NR_poll, 0x1000, -EINTR));
+        ASSERT_TRUE(finds_nothing(__NR_recvfrom, 5, -EAGAIN));
+        ASSERT_FALSE(finds_nothing(__NR_recvfrom, 5, 0)); /* the end of what was sent */
+        ASSERT_FALSE(finds_nothing(__NR_read, 5, 100));
+        ASSERT_FALSE(finds_nothing(__NR_futex, 0x2000, -EAGAIN));
+        ASSERT_FALSE(finds_nothing(__NR_sched_yield, 0, 0));
+}
+
 static void expect_address(const void *a, size_t len, const char *wanted) {
         char text[SOCKET_ADDRESS_MAX];
 
@@ -120,6 +139,7 @@ static void test_groups(void) {
 int main(void) {
         test_calls();
         test_restarted();
+        test_looks();
         test_addresses();
         test_mounts();
         test_groups();

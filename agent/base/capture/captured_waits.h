@@ -34,13 +34,13 @@ enum wait_kind {
 
 #define WAIT_FD_NONE UINT32_MAX
 
-/* A thread that runs has none. In poll, select and epoll it has one for each descriptor, with any set. */
+/* A thread that runs has none, unless it looks again and again. In poll, select and epoll it has one for each descriptor, with any set. */
 struct captured_wait {
         uint8_t kind; /* enum wait_kind */
         bool any;     /* one of several of this thread: whichever comes first ends the wait */
         bool writes;  /* for room to write; else for data */
         bool limited; /* with a time limit: the thread looks again by itself, so it polls */
-        bool spins;   /* it does not sleep: it was seen at the same place twice and moved no bytes */
+        bool spins;   /* it does not sleep: it runs, and its call said that there is nothing yet */
         uint32_t fd;  /* WAIT_FD_NONE */
         uint64_t space, number;           /* the object's key; 0: not known */
         uint32_t holder_pid, holder_tid;  /* as the capture numbers processes and threads; 0: not known */

@@ -34,7 +34,8 @@ ssize_t socket_receive(int socket, void *buf, size_t size, int *fd) {
         struct msghdr m = { .msg_iov = &bytes,
                             .msg_iovlen = 1,
                             .msg_control = &beside,
-                            .msg_controllen = sizeof(beside) };
+                            /* not the whole of it: a second one would fit in what is there to align it */
+                            .msg_controllen = CMSG_LEN(sizeof(int)) };
         ssize_t n = recvmsg(socket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
         struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
 

@@ -180,6 +180,7 @@ bool server_certificate_look(struct server_certificate *s) {
         sweep(s);
         if (!tls_files_look_texts(&s->files, &t))
                 return false;
+        s->files.looked = !s->files.shortage; /* else the next look reads them, changed or not */
         _Static_assert(sizeof(s->state.error) == sizeof(s->files.error), "one is copied into the other");
         memcpy(s->state.error, s->files.error, sizeof(s->state.error));
         memcpy(s->state.warning, s->files.warning, sizeof(s->state.warning));

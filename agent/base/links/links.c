@@ -26,13 +26,22 @@ static const struct nla_policy link_policy[ATTR_MAX + 1] = {
         [IFLA_MTU] = { .type = NLA_U32 },
         [IFLA_MIN_MTU] = { .type = NLA_U32 },
         [IFLA_MAX_MTU] = { .type = NLA_U32 },
+        [IFLA_TXQLEN] = { .type = NLA_U32 },
         [IFLA_MASTER] = { .type = NLA_U32 },
         [IFLA_LINK] = { .type = NLA_U32 },
         [IFLA_LINK_NETNSID] = { .type = NLA_U32 },
         [IFLA_CARRIER] = { .type = NLA_U8 },
         [IFLA_CARRIER_CHANGES] = { .type = NLA_U32 },
         [IFLA_LINKINFO] = { .type = NLA_NESTED },
+        [IFLA_XDP] = { .type = NLA_NESTED },
         [ATTR_PARENT_BUS] = { .type = NLA_STRING },
+};
+
+static const struct nla_policy xdp_policy[IFLA_XDP_MAX + 1] = {
+        [IFLA_XDP_PROG_ID] = { .type = NLA_U32 },
+        [IFLA_XDP_DRV_PROG_ID] = { .type = NLA_U32 },
+        [IFLA_XDP_SKB_PROG_ID] = { .type = NLA_U32 },
+        [IFLA_XDP_HW_PROG_ID] = { .type = NLA_U32 },
 };
 
 static const struct nla_policy info_policy[IFLA_INFO_MAX + 1] = {
@@ -41,6 +50,19 @@ static const struct nla_policy info_policy[IFLA_INFO_MAX + 1] = {
 
 static uint32_t u32_or_0(const struct nlattr *a) {
         return a ? nla_get_u32(a) : 0;
+}
+
+/* Of several, in the driver and before it, the first. */
+static int parse_xdp(struct nlattr *xdp, struct link *l) {
+        static const int ids[] = { IFLA_XDP_PROG_ID, IFLA_XDP_DRV_PROG_ID, IFLA_XDP_SKB_PROG_ID,
+                                   IFLA_XDP_HW_PROG_ID };
+        struct nlattr *a[IFLA_XDP_MAX + 1];
+
+        if (nla_parse_nested(a, IFLA_XDP_MAX, xdp, xdp_policy) < 0)
+                return -EBADMSG;
+        for (size_t i = 0; i < ELEMENTSOF(ids) && l->xdp == 0; i++)
+                l->xdp = u32_or_0(a[ids[i]]);
+        return 0;
 }
 
 static int parse_kind(struct nlattr *linkinfo, struct link *l) {
@@ -77,6 +99,7 @@ static int parse_link(struct nlmsghdr *h, void *ret_item) {
         l.mtu = u32_or_0(a[IFLA_MTU]);
         l.min_mtu = u32_or_0(a[IFLA_MIN_MTU]);
         l.max_mtu = u32_or_0(a[IFLA_MAX_MTU]);
+        l.queue = u32_or_0(a[IFLA_TXQLEN]);
         l.master = (int) u32_or_0(a[IFLA_MASTER]);
         l.carrier_changes = u32_or_0(a[IFLA_CARRIER_CHANGES]);
         l.carrier = a[IFLA_CARRIER] && nla_get_u8(a[IFLA_CARRIER]) != 0;
@@ -86,7 +109,8 @@ static int parse_link(struct nlmsghdr *h, void *ret_item) {
         if (a[ATTR_PARENT_BUS])
                 (void) nla_strlcpy(l.bus, a[ATTR_PARENT_BUS],
                                    sizeof(l.bus)); /* too long is none we know: cut */
-        if (a[IFLA_LINKINFO] && parse_kind(a[IFLA_LINKINFO], &l) < 0)
+        if ((a[IFLA_LINKINFO] && parse_kind(a[IFLA_LINKINFO], &l) < 0) ||
+            (a[IFLA_XDP] && parse_xdp(a[IFLA_XDP], &l) < 0))
                 return -EBADMSG;
         *(struct link *) ret_item = l;
         return 1;

@@ -23,7 +23,9 @@ struct link {
         uint8_t address_len;
         uint16_t arp_type;              /* ARPHRD_* */
         uint32_t mtu, min_mtu, max_mtu; /* 0: the kernel did not say */
+        uint32_t queue; /* packets that its own queue has room for (txqueuelen); 0: it has none */
         bool up, carrier;
+        uint32_t xdp; /* number of the XDP program that sees what comes in before the kernel does; 0: none */
         bool no_arp; /* IFF_NOARP: it asks nobody for MAC addresses, and answers nobody */
         uint32_t carrier_changes; /* how often it was lost or came, since the device was made */
         int master;           /* ifindex of bridge/bond, 0 if none */

@@ -44,15 +44,46 @@ static void take_netem(struct nlattr *options, struct qdisc *q) {
         q->loss_permille = (uint32_t) ((uint64_t) parms.loss * 1000 / UINT32_MAX);
 }
 
+static uint32_t number_of(const struct nlattr *a) {
+        return a && nla_len(a) == sizeof(uint32_t) ? nla_get_u32(a) : 0;
+}
+
 static void take_fq(struct nlattr *options, struct qdisc *q) {
         struct nlattr *a[TCA_FQ_MAX + 1];
-        uint32_t most;
+        uint32_t most, flow;
 
-        if (nla_parse_nested(a, TCA_FQ_MAX, options, NULL) < 0 || !a[TCA_FQ_FLOW_MAX_RATE] ||
-            nla_len(a[TCA_FQ_FLOW_MAX_RATE]) != sizeof(most))
+        if (nla_parse_nested(a, TCA_FQ_MAX, options, NULL) < 0)
                 return;
-        most = nla_get_u32(a[TCA_FQ_FLOW_MAX_RATE]);
+        most = number_of(a[TCA_FQ_FLOW_MAX_RATE]);
         q->rate = most == UINT32_MAX ? 0 : most;
+        q->limit = number_of(a[TCA_FQ_PLIMIT]);
+        flow = number_of(a[TCA_FQ_FLOW_PLIMIT]); /* of one connection */
+        if (flow > 0 && (q->limit == 0 || flow < q->limit))
+                q->limit = flow;
+}
+
+/* These two have a limit in packets, and nothing else that holds anything back. */
+static void take_fq_codel(struct nlattr *options, struct qdisc *q) {
+        struct nlattr *a[TCA_FQ_CODEL_MAX + 1];
+
+        if (nla_parse_nested(a, TCA_FQ_CODEL_MAX, options, NULL) == 0)
+                q->limit = number_of(a[TCA_FQ_CODEL_LIMIT]);
+}
+
+static void take_codel(struct nlattr *options, struct qdisc *q) {
+        struct nlattr *a[TCA_CODEL_MAX + 1];
+
+        if (nla_parse_nested(a, TCA_CODEL_MAX, options, NULL) == 0)
+                q->limit = number_of(a[TCA_CODEL_LIMIT]);
+}
+
+static void take_sfq(struct nlattr *options, struct qdisc *q) {
+        struct tc_sfq_qopt parms;
+
+        if (nla_len(options) < (int) sizeof(parms))
+                return;
+        memcpy(&parms, nla_data(options), sizeof(parms));
+        q->limit = parms.limit;
 }
 
 static void take_cake(struct nlattr *options, struct qdisc *q) {
@@ -91,7 +122,11 @@ static int parse_qdisc(struct nlmsghdr *h, void *ret_item) {
                 { "netem", take_netem },
                 { "fq", take_fq },
                 { "cake", take_cake },
+                { "fq_codel", take_fq_codel },
+                { "codel", take_codel },
+                { "sfq", take_sfq },
                 { "pfifo", take_fifo },
+                { "pfifo_head_drop", take_fifo },
                 { "bfifo", take_fifo },
         };
         struct nlattr *a[TCA_MAX + 1];
@@ -142,12 +177,15 @@ void qdisc_table_clear(struct qdisc_table *t) {
 
 /* --- What it does to packets --------------------------------------------------------------------------- */
 
-#define PACKETS_MIN 64 /* one connection's burst */
+/* The kernel itself puts these below others, as short as the device asks for. */
+static bool is_implied(const struct qdisc *q) {
+        return !q->root && (streq(q->kind, "pfifo") || streq(q->kind, "bfifo"));
+}
 
 /* A queue that somebody made so short that it drops what a burst brings. */
 static bool is_short(const struct qdisc *q) {
-        return q->root && q->limit > 0 &&
-               q->limit < (streq(q->kind, "bfifo") ? PACKETS_MIN * 1500 : PACKETS_MIN);
+        return !is_implied(q) && q->limit > 0 &&
+               q->limit < (streq(q->kind, "bfifo") ? QDISC_PACKETS_MIN * 1500 : QDISC_PACKETS_MIN);
 }
 
 /* These send as fast as the NIC takes it, unless they have a rate. */
@@ -176,6 +214,13 @@ const struct qdisc *qdisc_root(const struct qdisc_table *t, int index) {
                 if (t->qdiscs[i].index == index && t->qdiscs[i].root)
                         return &t->qdiscs[i];
         return NULL;
+}
+
+bool qdisc_is_there(const struct qdisc_table *t, int index, const char *kind) {
+        for (size_t i = 0; i < t->n; i++)
+                if (t->qdiscs[i].index == index && streq(t->qdiscs[i].kind, kind))
+                        return true;
+        return false;
 }
 
 uint64_t qdisc_drops(const struct qdisc_table *t, int index) {

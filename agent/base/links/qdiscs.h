@@ -15,7 +15,7 @@ struct qdisc {
         char kind[16]; /* "tbf", "fq_codel" */
         bool root;
         uint64_t rate, burst;   /* bytes a second, bytes; 0: none, or not known */
-        uint32_t limit;         /* of pfifo in packets, of bfifo in bytes; 0: not known */
+        uint32_t limit;         /* packets, of bfifo bytes; 0: none, or not known */
         uint32_t loss_permille; /* of netem */
         uint64_t delay_usec;
         uint64_t drops;
@@ -34,10 +34,14 @@ int qdiscs_parse(const void *data, size_t len, struct qdisc_table *ret);
 void qdisc_table_clear(struct qdisc_table *t);
 #define _cleanup_qdiscs_ _cleanup_(qdisc_table_clear)
 
+#define QDISC_PACKETS_MIN 64 /* one connection's burst: a queue with less room drops some of it */
+
 /* The one of the NIC that no kernel sets by itself and that holds back, delays or drops; NULL: none. */
 const struct qdisc *qdisc_that_limits(const struct qdisc_table *t, int index);
 /* The NIC's own, where the others hang; NULL: none. */
 const struct qdisc *qdisc_root(const struct qdisc_table *t, int index);
+/* Whether the NIC has one of that kind. */
+bool qdisc_is_there(const struct qdisc_table *t, int index, const char *kind);
 /* Packets that qdiscs of the NIC have dropped since they were set. */
 uint64_t qdisc_drops(const struct qdisc_table *t, int index);
 

@@ -70,16 +70,105 @@ const char *route_owner(uint8_t protocol) {
 
 #define add_word(buf, ...) text_append(buf, ROUTE_WORDS_MAX, "", __VA_ARGS__)
 
-static void add_limit(const struct route *r, int metric, const char *name, bool typed,
-                      char buf[static ROUTE_WORDS_MAX]) {
-        bool locked = r->locks & (1U << metric);
+#define WINDOW_MIN 1048576 /* 100 Gbit/s for 80 us */
+#define CWND_MIN   128
+#define BEGIN_MIN  10 /* segments: what Linux begins with, and RFC 6928 */
+#define HOPS_MIN   32 /* of 64, which Linux begins with; a path through a site has some twenty */
 
-        if (r->metrics[metric] == 0)
+static const struct metric {
+        const char *word;
+        uint32_t least;   /* what is below makes the route slow; 0: nothing does */
+        bool if_locked;   /* only then does TCP heed it */
+        bool never_locks; /* ip(8) takes no "lock" before it */
+        bool limit;       /* a remedy takes it away */
+} metrics[RTAX_MAX + 1] = {
+        [RTAX_MTU] = { "mtu", .limit = true },
+        [RTAX_WINDOW] = { "window", WINDOW_MIN, .limit = true },
+        [RTAX_RTT] = { "rtt" },
+        [RTAX_RTTVAR] = { "rttvar" },
+        [RTAX_SSTHRESH] = { "ssthresh" },
+        [RTAX_CWND] = { "cwnd", CWND_MIN, .if_locked = true, .limit = true },
+        [RTAX_ADVMSS] = { "advmss", .limit = true },
+        [RTAX_REORDERING] = { "reordering" },
+        [RTAX_HOPLIMIT] = { "hoplimit", HOPS_MIN },
+        [RTAX_INITCWND] = { "initcwnd", BEGIN_MIN },
+        [RTAX_FEATURES] = { "features", .never_locks = true },
+        [RTAX_RTO_MIN] = { "rto_min", .never_locks = true }, /* it locks by itself */
+        [RTAX_INITRWND] = { "initrwnd", BEGIN_MIN },
+        [RTAX_QUICKACK] = { "quickack", .never_locks = true },
+        [RTAX_CC_ALGO] = { "congctl" },
+        [RTAX_FASTOPEN_NO_COOKIE] = { "fastopen_no_cookie", .never_locks = true },
+};
+
+const char *route_metric_word(int metric) {
+        return metric > 0 && metric <= RTAX_MAX ? metrics[metric].word : NULL;
+}
+
+static bool is_locked(const struct route *r, int metric) {
+        return r->locks & (1U << metric);
+}
+
+static bool is_slow_by(const struct route *r, int metric) {
+        const struct metric *m = &metrics[metric];
+
+        return r->metrics[metric] > 0 && r->metrics[metric] < m->least &&
+               (!m->if_locked || is_locked(r, metric));
+}
+
+bool route_is_slow(const struct route *r) {
+        for (int k = RTAX_LOCK + 1; k <= RTAX_MAX; k++)
+                if (is_slow_by(r, k))
+                        return true;
+        return false;
+}
+
+bool route_is_tuned(const struct route *r) {
+        for (int k = RTAX_LOCK + 1; k <= RTAX_MAX; k++)
+                if (metrics[k].word && k != RTAX_RTO_MIN && !metrics[k].limit && r->metrics[k] > 0)
+                        return true;
+        return r->congestion[0] || r->wraps;
+}
+
+const char *route_settings(const struct route *r, char buf[static ROUTE_WORDS_MAX]) {
+        buf[0] = '\0';
+        for (int k = RTAX_LOCK + 1; k <= RTAX_MAX; k++)
+                if (metrics[k].word && k != RTAX_RTO_MIN && r->metrics[k] > 0)
+                        text_append(buf, ROUTE_WORDS_MAX, ", ", "%s %" PRIu32 "%s", metrics[k].word,
+                                    r->metrics[k], is_locked(r, k) ? " locked" : "");
+        if (r->congestion[0])
+                text_append(buf, ROUTE_WORDS_MAX, ", ", "%s %s", metrics[RTAX_CC_ALGO].word, r->congestion);
+        if (r->wraps)
+                text_append(buf, ROUTE_WORDS_MAX, ", ", "encapsulated");
+        return buf;
+}
+
+static void type_setting(const struct route *r, int metric, char buf[static ROUTE_WORDS_MAX]) {
+        const struct metric *m = &metrics[metric];
+
+        if (metric == RTAX_FEATURES) { /* by name, of which ip(8) has had this one all along */
+                if (r->metrics[metric] & RTAX_FEATURE_ECN)
+                        add_word(buf, " features ecn");
                 return;
-        if (typed)
-                add_word(buf, " %s %s%" PRIu32, name, locked ? "lock " : "", r->metrics[metric]);
-        else
-                add_word(buf, ", %s %" PRIu32 "%s", name, r->metrics[metric], locked ? " locked" : "");
+        }
+        add_word(buf, " %s %s%" PRIu32 "%s", m->word, is_locked(r, metric) && !m->never_locks ? "lock " : "",
+                 r->metrics[metric], metric == RTAX_RTO_MIN ? "ms" : "");
+}
+
+static bool is_typed(const struct route *r, int metric, bool limits) {
+        bool limit = metrics[metric].limit;
+
+        if (!metrics[metric].word || r->metrics[metric] == 0)
+                return false;
+        return metric == RTAX_RTO_MIN || (limits ? limit : !limit && !is_slow_by(r, metric));
+}
+
+static void type_settings(const struct route *r, bool limits, char buf[static ROUTE_WORDS_MAX]) {
+        for (int k = RTAX_LOCK + 1; k <= RTAX_MAX; k++)
+                if (is_typed(r, k, limits))
+                        type_setting(r, k, buf);
+        if (!limits && r->congestion[0])
+                add_word(buf, " %s %s%s", metrics[RTAX_CC_ALGO].word,
+                         is_locked(r, RTAX_CC_ALGO) ? "lock " : "", r->congestion);
 }
 
 static void add_gateway(const struct route *r, char buf[static ROUTE_WORDS_MAX]) {
@@ -91,6 +180,7 @@ static void add_gateway(const struct route *r, char buf[static ROUTE_WORDS_MAX])
 
 const char *route_words(const struct route *r, const char *nic, char buf[static ROUTE_WORDS_MAX]) {
         char type[ROUTE_WORD_MAX], table[ROUTE_WORD_MAX], protocol[ROUTE_WORD_MAX], dst[ROUTE_DST_MAX];
+        char settings[ROUTE_WORDS_MAX];
 
         route_format_dst(r, dst);
         buf[0] = '\0';
@@ -105,10 +195,8 @@ const char *route_words(const struct route *r, const char *nic, char buf[static 
                  route_protocol_word(r->protocol, protocol));
         if (r->priority > 0)
                 add_word(buf, ", metric %" PRIu32, r->priority);
-        add_limit(r, RTAX_MTU, "mtu", false, buf);
-        add_limit(r, RTAX_ADVMSS, "advmss", false, buf);
-        add_limit(r, RTAX_WINDOW, "window", false, buf);
-        add_limit(r, RTAX_CWND, "cwnd", false, buf);
+        if (route_settings(r, settings)[0])
+                add_word(buf, ", %s", settings);
         return buf;
 }
 
@@ -128,14 +216,6 @@ struct route route_to_subnet(const struct address *a) {
         return r;
 }
 
-#define WINDOW_MIN 1048576 /* 100 Gbit/s for 80 us */
-#define CWND_MIN   128
-
-bool route_is_slow(const struct route *r) {
-        return (r->metrics[RTAX_WINDOW] > 0 && r->metrics[RTAX_WINDOW] < WINDOW_MIN) ||
-               (r->locks & (1U << RTAX_CWND) && r->metrics[RTAX_CWND] < CWND_MIN);
-}
-
 static void add_scope(const struct route *r, char buf[static ROUTE_WORDS_MAX]) {
         if (r->family != AF_INET || r->type != RTN_UNICAST)
                 return;
@@ -145,24 +225,40 @@ static void add_scope(const struct route *r, char buf[static ROUTE_WORDS_MAX]) {
                 add_word(buf, " scope %u", r->scope);
 }
 
-const char *route_arguments(const struct route *r, const char *nic, bool limits,
-                            char buf[static ROUTE_WORDS_MAX]) {
-        char word[ROUTE_WORD_MAX], dst[ROUTE_DST_MAX], source[INET6_ADDRSTRLEN];
-        bool leads = r->type == RTN_UNICAST;
+/* What is longer would be cut in a remedy, behind its command (finding.h). */
+#define ARGUMENTS_MAX 220
 
-        buf[0] = '\0';
-        if (r->n_hops > 1 || r->special || (leads && (!nic || !nic[0])))
-                return buf;
+static bool one_line_says(const struct route *r, const char *nic) {
+        if (r->nexthop > 0)
+                return !r->special || r->wraps;
+        return r->n_hops <= 1 && !r->special && (r->type != RTN_UNICAST || (nic && nic[0]));
+}
+
+static void add_destination(const struct route *r, const char *nic, char buf[static ROUTE_WORDS_MAX]) {
+        char word[ROUTE_WORD_MAX], dst[ROUTE_DST_MAX];
+
         route_format_dst(r, dst);
-        if (!leads)
+        if (r->type != RTN_UNICAST && r->nexthop == 0)
                 add_word(buf, "%s ", route_type_word(r->type, word));
         add_word(buf, "%s", r->dst_len == 0 ? "default" : dst);
         if (r->tos > 0)
                 add_word(buf, " tos 0x%02x", r->tos);
-        if (leads) {
+        if (r->nexthop > 0)
+                add_word(buf, " nhid %" PRIu32, r->nexthop);
+        else if (r->type == RTN_UNICAST) {
                 add_gateway(r, buf);
                 add_word(buf, " dev %s%s", nic, r->onlink ? " onlink" : "");
         }
+}
+
+const char *route_arguments(const struct route *r, const char *nic, bool limits,
+                            char buf[static ROUTE_WORDS_MAX]) {
+        char word[ROUTE_WORD_MAX], source[INET6_ADDRSTRLEN];
+
+        buf[0] = '\0';
+        if (!one_line_says(r, nic))
+                return buf;
+        add_destination(r, nic, buf);
         if (r->table != RT_TABLE_MAIN)
                 add_word(buf, " table %" PRIu32, r->table);
         if (r->protocol == ROUTE_PROTOCOL_OURS)
@@ -174,14 +270,9 @@ const char *route_arguments(const struct route *r, const char *nic, bool limits,
                 add_word(buf, " src %s", source);
         if (r->priority > 0)
                 add_word(buf, " metric %" PRIu32, r->priority);
-        if (r->rto_min_ms > 0)
-                add_word(buf, " rto_min %s%" PRIu32 "ms", r->rto_min_locked ? "lock " : "", r->rto_min_ms);
-        if (limits) {
-                add_limit(r, RTAX_MTU, "mtu", true, buf);
-                add_limit(r, RTAX_ADVMSS, "advmss", true, buf);
-                add_limit(r, RTAX_WINDOW, "window", true, buf);
-                add_limit(r, RTAX_CWND, "cwnd", true, buf);
-        }
+        type_settings(r, limits, buf);
+        if (strlen(buf) > ARGUMENTS_MAX)
+                buf[0] = '\0';
         return buf;
 }
 

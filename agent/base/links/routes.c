@@ -10,6 +10,7 @@ static const struct nla_policy route_policy[RTA_MAX + 1] = {
         [RTA_TABLE] = { .type = NLA_U32 },   [RTA_PRIORITY] = { .type = NLA_U32 },
         [RTA_OIF] = { .type = NLA_U32 },     [RTA_METRICS] = { .type = NLA_NESTED },
         [RTA_CACHEINFO] = { .minlen = sizeof(struct rta_cacheinfo) },
+        [RTA_NH_ID] = { .type = NLA_U32 },
 };
 static const struct nla_policy metric_policy[RTAX_MAX + 1] = {
         [RTAX_LOCK] = { .type = NLA_U32 },
@@ -61,6 +62,15 @@ static int take_hops(const struct nlattr *multipath, struct route *r) {
         return 0;
 }
 
+/* It is shown and typed: what no congestion control of Linux is called is left out. */
+static void take_congestion(const struct nlattr *a, struct route *r) {
+        static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+
+        (void) nla_strlcpy(r->congestion, a, sizeof(r->congestion)); /* none is longer */
+        if (r->congestion[strspn(r->congestion, letters)])
+                r->congestion[0] = '\0';
+}
+
 static int take_metrics(struct nlattr *metrics, struct route *r) {
         struct nlattr *m[RTAX_MAX + 1];
 
@@ -69,6 +79,8 @@ static int take_metrics(struct nlattr *metrics, struct route *r) {
         for (int k = RTAX_LOCK + 1; k <= RTAX_MAX; k++)
                 if (m[k] && k != RTAX_CC_ALGO && nla_len(m[k]) == sizeof(uint32_t))
                         r->metrics[k] = nla_get_u32(m[k]);
+        if (m[RTAX_CC_ALGO])
+                take_congestion(m[RTAX_CC_ALGO], r);
         r->locks = m[RTAX_LOCK] ? nla_get_u32(m[RTAX_LOCK]) : 0;
         r->rto_min_ms = r->metrics[RTAX_RTO_MIN];
         r->rto_min_locked = r->locks & (1U << RTAX_RTO_MIN);
@@ -86,7 +98,10 @@ static int take_attributes(struct nlattr *const *a, struct route *r) {
         if (a[RTA_OIF])
                 r->hops[r->n_hops++] = (int) nla_get_u32(a[RTA_OIF]);
         r->expires = cache && cache->rta_expires != 0;
+        r->wraps = !r->special && (a[RTA_ENCAP] || a[RTA_ENCAP_TYPE]);
         r->special |= a[RTA_ENCAP] || a[RTA_ENCAP_TYPE];
+        if (a[RTA_NH_ID])
+                r->nexthop = nla_get_u32(a[RTA_NH_ID]);
         if (a[RTA_DST])
                 e = take_address(r->family, a[RTA_DST], 0, r->dst);
         r->has_source = a[RTA_PREFSRC] != NULL;

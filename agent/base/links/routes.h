@@ -29,9 +29,12 @@ struct route {
         bool has_source; /* RTA_PREFSRC */
         uint8_t source[16];
         bool onlink;  /* the gateway need not be in a connected subnet */
-        bool special; /* it wraps packets, or is for one source only (IPv6): no more than its destination is
-                         reported here */
+        bool special; /* it wraps packets, or is for one source only (IPv6): no more than its destination
+                         and its next hops are reported here */
+        bool wraps;      /* it wraps packets, and is for every source */
+        uint32_t nexthop; /* RTA_NH_ID: the nexthop object that it goes by; 0: none */
         uint32_t metrics[RTAX_MAX + 1], locks; /* numbers by RTAX_*, 0: none; locks: bits 1 << RTAX_* */
+        char congestion[16]; /* RTAX_CC_ALGO, by name; empty: none */
         uint32_t rto_min_ms; /* 0: the kernel's own */
         bool rto_min_locked; /* without the lock TCP does not heed it */
         bool expires;        /* it has a lifetime, which replacing it would lose */

@@ -103,8 +103,10 @@ static int parse_text(struct name_file *f, char *text, char why[static NAME_LIST
                 struct entry e;
                 int r = parse_line(f, ++number, line, &e, why);
 
-                if (r > 0 && grow(&f->entries, &f->size, f->n + 1, sizeof(e)) < 0)
-                        r = refuse_line(f, number, "out of memory", why);
+                if (r > 0 && grow(&f->entries, &f->size, f->n + 1, sizeof(e)) < 0) {
+                        (void) refuse_line(f, number, "out of memory", why);
+                        return -ENOMEM;
+                }
                 if (r < 0)
                         return r;
                 if (r > 0) {
@@ -126,17 +128,18 @@ static int read_text(const struct name_file *f, char **ret, char why[static NAME
         ssize_t n = 0;
 
         if (fd < 0 || fstat(fd, &st) < 0)
-                what = strerror(errno);
+                n = -errno;
         else if (!S_ISREG(st.st_mode) || st.st_size > NAME_LIST_FILE_MAX)
                 what = "not a regular file of at most 64 MiB";
         else if (!(text = malloc((size_t) st.st_size + 1)))
-                what = strerror(ENOMEM);
-        else if ((n = io_read_up_to(fd, text, (size_t) st.st_size)) < 0)
-                what = strerror((int) -n);
-        else if (memchr(text, '\0', (size_t) n))
+                n = -ENOMEM;
+        else if ((n = io_read_up_to(fd, text, (size_t) st.st_size)) >= 0 && memchr(text, '\0', (size_t) n))
                 what = "it holds a NUL: no text";
+        if (n < 0)
+                what = strerror((int) -n);
         if (what)
-                return text_fail(why, NAME_LIST_WHY_MAX, -EBADMSG, "%s: %s", f->path, what);
+                return text_fail(why, NAME_LIST_WHY_MAX, n < 0 ? (int) n : -EBADMSG, "%s: %s", f->path,
+                                 what);
         text[n] = '\0';
         *ret = TAKE_PTR(text);
         return 0;
@@ -191,7 +194,10 @@ bool name_list_look(struct name_list *l, char why[static NAME_LIST_WHY_MAX]) {
                 if (!file_stamps_changed(path, &l->files[i].stamp, 1))
                         continue;
                 changed = true;
-                (void) name_file_read(&l->files[i], why); /* why says it; the old entries stay */
+                /* why says it, and the old entries stay. What is out for the moment is no word about the
+                 * file: one whose name was taken off would stay on the list until the next change. */
+                if (errno_is_shortage(name_file_read(&l->files[i], why)))
+                        l->files[i].stamp = (struct file_stamp){ .error = -1 };
         }
         return changed;
 }

@@ -85,8 +85,10 @@ static int read_file(struct tls_files *f, enum tls_file which, gnutls_datum_t *r
         struct stat st;
         ssize_t n;
 
-        if (fd < 0)
+        if (fd < 0) {
+                f->shortage = errno_is_shortage(errno);
                 return refuse_file(f, which, strerror(errno));
+        }
         if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
                 return refuse_file(f, which, "not a regular file");
         if (st.st_size > (which == TLS_CRL ? TLS_CRL_MAX : TLS_FILE_MAX))
@@ -96,6 +98,7 @@ static int read_file(struct tls_files *f, enum tls_file which, gnutls_datum_t *r
                 (void) snprintf(f->warning, sizeof(f->warning), "%s=%s can be read by everybody",
                                 names_of(f)->key[which], f->path[which]);
         text = malloc((size_t) st.st_size + 1);
+        f->shortage = !text;
         if (!text)
                 return refuse_file(f, which, strerror(ENOMEM));
         n = io_read_up_to(fd, text, (size_t) st.st_size);
@@ -184,6 +187,7 @@ static int read_all(struct tls_files *f, struct tls_texts *t) {
         int r = 0;
 
         f->error[0] = f->warning[0] = '\0';
+        f->shortage = false;
         f->not_before = f->not_after = 0;
         if (!f->path[TLS_CERT][0] != !f->path[TLS_KEY][0])
                 return refuse_file(f, f->path[TLS_CERT][0] ? TLS_KEY : TLS_CERT,

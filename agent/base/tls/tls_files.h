@@ -47,6 +47,7 @@ struct tls_files {
         char path[_TLS_FILE_MAX][TLS_PATH_MAX];
         struct file_stamp stamps[_TLS_FILE_MAX];
         bool looked;
+        bool shortage; /* error is one of the moment, and no word about the files */
         /* why TLS cannot be done with them: file and reason; empty: it can */
         char error[TLS_FILES_WHY_MAX];
         char warning[TLS_FILES_WHY_MAX]; /* the key can be read by everybody; else empty */

@@ -135,8 +135,10 @@ static int read_keys(struct token_keys *k, char why[static NAME_LIST_WHY_MAX]) {
         _cleanup_free_ char *text = malloc(TOKEN_KEYS_FILE_MAX + 1);
         ssize_t n = fd < 0 ? -errno : !text ? -ENOMEM : io_read_up_to(fd, text, TOKEN_KEYS_FILE_MAX + 1);
 
-        if (n < 0)
-                return refuse_keys(why, strerror((int) -n));
+        if (n < 0) {
+                (void) refuse_keys(why, strerror((int) -n));
+                return (int) n;
+        }
         if ((size_t) n > TOKEN_KEYS_FILE_MAX)
                 return refuse_keys(why, "larger than 256 KiB");
         text[n] = '\0';
@@ -146,11 +148,15 @@ static int read_keys(struct token_keys *k, char why[static NAME_LIST_WHY_MAX]) {
 bool token_keys_look(struct token_keys *k, char why[static NAME_LIST_WHY_MAX]) {
         const char *const paths[] = { k->path };
         char what[NAME_LIST_WHY_MAX];
+        int r;
 
         why[0] = '\0';
         if (!file_stamps_changed(paths, &k->stamp, 1))
                 return false;
-        if (read_keys(k, what) < 0)
+        r = read_keys(k, what);
+        if (errno_is_shortage(r)) /* tried again with the next look */
+                k->stamp = (struct file_stamp){ .error = -1 };
+        if (r < 0)
                 (void) snprintf(why, NAME_LIST_WHY_MAX, "TokenKeys=%.200s: %.150s", k->path, what);
         return true;
 }

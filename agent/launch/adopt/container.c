@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "io.h"
+#include "proc_pid.h"
 
 #define CONTAINER_SHOWN 12 /* digits of its id that name it to people */
 #define FILE_MAX        (256 * 1024)
@@ -112,14 +113,36 @@ bool container_name(const struct host *h, const char *container, const char *id,
 
 /* --- What it prints ------------------------------------------------------------------------------------ */
 
-int container_open_log(const struct host *h, const char *container, const char *id, const char **ret_form) {
-        bool docker = startswith(container, "docker ");
+/* The group that is named as the container is; below it others may be the container's own. */
+static bool is_of_root(const struct host *h, const char *control_group, const char *id) {
+        static const char *const roots[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/systemd" };
+        size_t len = (size_t) (id - control_group) + CONTAINER_ID;
+        char path[PROC_PID_GROUP_MAX + 32];
+        struct stat st;
+
+        len += strcspn(control_group + len, "/");
+        for (size_t i = 0; i < ELEMENTSOF(roots); i++) {
+                _cleanup_close_ int fd = -1;
+
+                (void) snprintf(path, sizeof(path), "%s%.*s", roots[i], (int) len, control_group);
+                fd = host_open_file(h, path, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+                if (fd >= 0)
+                        return fstat(fd, &st) == 0 && st.st_uid == 0;
+        }
+        return false;
+}
+
+int container_open_log(const struct host *h, const char *control_group, const char **ret_form) {
+        const char *id, *engine = container_find(control_group, &id);
+        bool docker = engine && streq(engine, "docker");
         struct stat st;
         char path[256];
         int fd;
 
-        if (!docker && !startswith(container, "podman "))
+        if (!engine || (!docker && !streq(engine, "podman")))
                 return -ENOENT;
+        if (!is_of_root(h, control_group, id))
+                return -EACCES;
         if (docker)
                 (void) snprintf(path, sizeof(path), DOCKER "/%.64s/%.64s-json.log", id, id);
         else

@@ -23,8 +23,10 @@ bool container_command(const char *container, const char *verb, char *buf, size_
 bool container_name(const struct host *h, const char *container, const char *id, uint32_t conmon, char *buf,
                     size_t size);
 /*
- * Opens the file that its engine writes what the container prints into, where it does: *ret_form is then
- * "json-file" (docker's default) or "k8s-file" (podman's, where it has no journal). -ENOENT: it is in no
- * container, or that one prints elsewhere (docker's "local" and "journald" are not read).
+ * Opens the file that its engine writes what the container of this control group prints into, where it does:
+ * *ret_form is then "json-file" (docker's default) or "k8s-file" (podman's, where it has no journal).
+ * -ENOENT: it is no container's, or that one prints elsewhere (docker's "local" and "journald" are not
+ * read). -EACCES: the control group is not root's, as an engine's is: a user to whom systemd has delegated
+ * one makes others in it by any name, and by that of another's container.
  */
-int container_open_log(const struct host *h, const char *container, const char *id, const char **ret_form);
+int container_open_log(const struct host *h, const char *control_group, const char **ret_form);

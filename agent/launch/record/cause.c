@@ -2,11 +2,16 @@
 #include "cause.h"
 
 #include <assert.h>
+#include <signal.h>
 #include <stdarg.h>
 
 #include "handover.h"
 
 #define EXIT_EXEC 203 /* systemd.exec(5): the command could not be executed */
+/* podman-run(1), docker-run(1): of the engine itself; above EXIT_SIGNAL: of a signal that ended the
+ * container. */
+#define EXIT_ENGINE 125
+#define EXIT_SIGNAL 128
 
 static const struct {
         const char *name;
@@ -105,13 +110,25 @@ static void by_notice(const struct end_evidence *e, struct cause_found *f) {
               streq(r->code, "exited") ? "ended with code" : "was ended by", r->status, checkpoint);
 }
 
+/* The signal that ended a container, as its engine has it; 0: none. A command may end with such a code, too:
+ * a shell does whose child was killed. */
+static int signal_of_container(const struct end_evidence *e) {
+        const struct exit_record *r = e->record;
+        int code = e->container && streq(r->code, "exited") ? atoi(r->status) : 0;
+
+        return code > EXIT_SIGNAL && code <= EXIT_SIGNAL + 64 ? code - EXIT_SIGNAL : 0;
+}
+
 /*
  * The kernel's own word: a stop or a notice that raced with it is not why it ended. A worker that was killed
  * long before, of a run that then ended as it was asked to, is not either.
  */
-static bool is_out_of_memory(const struct exit_record *r) {
+static bool is_out_of_memory(const struct end_evidence *e) {
+        const struct exit_record *r = e->record;
+        bool killed = streq(r->status, "KILL") || signal_of_container(e) == SIGKILL;
+
         return streq(r->result, "oom-kill") ||
-               (r->oom_kills > 0 && streq(r->status, "KILL") && !streq(r->result, "timeout"));
+               (r->oom_kills > 0 && killed && !streq(r->result, "timeout"));
 }
 
 /* What needs no evidence but the record, and what others say counts for nothing against it. */
@@ -130,7 +147,7 @@ static bool is_plain(const struct end_evidence *e, struct cause_found *f) {
         else if (exited_with(r, EXIT_NEVER_RESTART))
                 found(f, CAUSE_NEVER_RESTART, "its log says why: tpuctl logs NAME",
                       "it ended with code %d: do not start it again", EXIT_NEVER_RESTART);
-        else if (is_out_of_memory(r))
+        else if (is_out_of_memory(e))
                 return false; /* is_hinted() tells it */
         else if (e->preempted)
                 by_notice(e, f);
@@ -166,6 +183,23 @@ static bool is_hinted(const struct end_evidence *e, struct cause_found *f) {
         return sign;
 }
 
+/* What an engine's own codes say. False: it is the command's. */
+static bool by_engine(const struct end_evidence *e, struct cause_found *f) {
+        const struct exit_record *r = e->record;
+        int number = signal_of_container(e);
+
+        if (e->container && !r->not_executed && exited_with(r, EXIT_ENGINE))
+                found(f, CAUSE_UNKNOWN, "see: tpuctl logs NAME",
+                      "its engine ended with code %d: it could not make the container, or lost it",
+                      EXIT_ENGINE);
+        else if (number > 0)
+                found(f, CAUSE_SIGNAL, "somebody on this host sent it: see tpuctl logs NAME",
+                      "its container ended with code %s: signal %d", r->status, number);
+        else
+                return false;
+        return true;
+}
+
 static void by_record(const struct end_evidence *e, struct cause_found *f) {
         const struct exit_record *r = e->record;
 
@@ -197,7 +231,7 @@ static void by_record(const struct end_evidence *e, struct cause_found *f) {
 
 void cause_of(const struct end_evidence *e, struct cause_found *ret) {
         *ret = (struct cause_found){ .cause = CAUSE_UNKNOWN };
-        if (!is_plain(e, ret) && !is_hinted(e, ret))
+        if (!is_plain(e, ret) && !is_hinted(e, ret) && !by_engine(e, ret))
                 by_record(e, ret);
 }
 

@@ -52,6 +52,7 @@ int hint_parse(const char *name, enum hint *ret);
 struct end_evidence {
         const struct exit_record *record; /* result "unknown": there is none */
         bool rebooted; /* the host is not up any more as it was when the run started */
+        bool container; /* an engine's client ended, which says in its code how the container did */
         bool stop_asked, preempted; /* what we did to it */
         int32_t unkillable; /* a process of the run that KILL did not end; 0: none */
         unsigned hints; /* bits of enum hint */

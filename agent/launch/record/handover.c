@@ -12,6 +12,7 @@
 
 #define MODE_KEPT 0400
 #define MODE_FAILED 0600 /* handover_failed() */
+#define WORDS_MAX (RUN_ARGV_MAX + 512) /* with an engine's options in front: engine.h */
 
 static int put_text(FILE *f, const char *text) {
         return fwrite(text, 1, strlen(text) + 1, f) == strlen(text) + 1 ? 0 : -EIO;
@@ -55,6 +56,44 @@ int handover_write(int handover_fd, const char *name, uid_t uid, const char *dir
                 r = -errno;
         if (r < 0)
                 handover_remove(handover_fd, name);
+        return r;
+}
+
+const char *handover_variables(const char *name, char buf[static 128]) {
+        (void) snprintf(buf, 128, STATE_HANDOVER "/%.41s" HANDOVER_VARIABLES, name);
+        return buf;
+}
+
+static int put_lines(FILE *f, char *const *env) {
+        for (size_t i = 0; env[i]; i++) {
+                if (!strchr(env[i], '='))
+                        continue;
+                if (strpbrk(env[i], "\r\n"))
+                        return -EINVAL;
+                if (fprintf(f, "%s\n", env[i]) < 0)
+                        return -EIO;
+        }
+        return fflush(f) == EOF ? -errno : 0;
+}
+
+int handover_write_variables(int handover_fd, const char *name, char *const *env) {
+        char file[RUN_NAME_MAX + sizeof(HANDOVER_VARIABLES)];
+        _cleanup_fclose_ FILE *f = NULL;
+        int fd, r;
+
+        (void) snprintf(file, sizeof(file), "%.41s" HANDOVER_VARIABLES, name);
+        handover_remove(handover_fd, file);
+        fd = openat(handover_fd, file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, MODE_KEPT);
+        if (fd < 0)
+                return -errno;
+        f = fdopen(fd, "w");
+        if (!f) {
+                (void) close_fd(fd);
+                return -ENOMEM;
+        }
+        r = put_lines(f, env);
+        if (r < 0)
+                handover_remove(handover_fd, file);
         return r;
 }
 
@@ -104,7 +143,7 @@ static int take_argv(struct texts *t, char **argv) {
         const char *count = next_text(t);
         size_t n = count ? strtoul(count, NULL, 10) : 0;
 
-        if (n == 0 || n > RUN_ARGV_MAX)
+        if (n == 0 || n > WORDS_MAX)
                 return -EBADMSG;
         for (size_t i = 0; i < n; i++) {
                 argv[i] = next_text(t);
@@ -166,7 +205,7 @@ static bool is_handover(const char *name) {
 }
 
 int handover_main(const struct host *h, const char *name) {
-        char *argv[RUN_ARGV_MAX + 1];
+        char *argv[WORDS_MAX + 1];
         int r;
 
         if (!is_handover(name)) {

@@ -26,6 +26,14 @@
 /* Replaces the handover of name. uid: who alone may read it. */
 int handover_write(int handover_fd, const char *name, uid_t uid, const char *directory, char *const *argv,
                    char *const *env);
+/*
+ * Of a run in a container the handover is root's, and its command the engine's (engine.h). The variables of
+ * the run stand beside it, in NAME.env, which the engine reads: one KEY=VALUE a line, for root alone.
+ */
+#define HANDOVER_VARIABLES ".env"
+const char *handover_variables(const char *name, char buf[static 128]); /* its path */
+/* Replaces it. -EINVAL: a variable with a line feed in it. Those to take away are not the engine's. */
+int handover_write_variables(int handover_fd, const char *name, char *const *env);
 /* It is no error when there is none. */
 void handover_remove(int handover_fd, const char *name);
 

@@ -41,6 +41,10 @@ const char *run_slice(const char *name, char buf[static RUN_UNIT_MAX]) {
         return buf;
 }
 
+bool kept_run_has_image(const struct kept_run *kept) {
+        return kept->spec->image[0];
+}
+
 const char *run_command(const struct kept_run *kept, char *buf, size_t size) {
         bool follows = false;
         size_t n = 0;
@@ -72,6 +76,8 @@ struct kept_run *kept_run_free(struct kept_run *kept) {
         (void) strings_free(kept->argv);
         (void) strings_free(kept->env);
         (void) secrets_free(kept->secrets);
+        (void) strings_free(kept->mounts);
+        free(kept->groups);
         (void) run_spec_free(kept->spec);
         free(kept);
         return NULL;
@@ -113,6 +119,7 @@ static void borrow_kept(const struct kept_run *kept, Run__Spec *s, Run__Kept *k)
         k->intent = text_of(kept->intent);
         k->slice = text_of(kept->slice);
         k->worker = text_of(kept->worker);
+        k->image_id = text_of(kept->image_id);
 #define PUT(field, value) (k->has_##field = true, k->field = (value))
         PUT(uid, kept->uid);
         PUT(generation, kept->generation);
@@ -159,7 +166,7 @@ static bool is_in_bounds(const Run__Spec *s) {
                     run_key_check(k, s, why) < 0)
                         return false;
         }
-        return s->n_argv > 0 && s->name[0] && s->user[0] && s->directory[0];
+        return s->n_argv > 0 && s->name[0] && s->user[0] && (s->directory[0] || s->image[0]);
 }
 
 static int take_texts(const Run__Kept *k, struct kept_run *kept) {
@@ -171,7 +178,8 @@ static int take_texts(const Run__Kept *k, struct kept_run *kept) {
             copy_text(kept->malloc, sizeof(kept->malloc), k->malloc) < 0 ||
             copy_text(kept->intent, sizeof(kept->intent), k->intent) < 0 ||
             copy_text(kept->slice, sizeof(kept->slice), k->slice) < 0 ||
-            copy_text(kept->worker, sizeof(kept->worker), k->worker) < 0)
+            copy_text(kept->worker, sizeof(kept->worker), k->worker) < 0 ||
+            copy_text(kept->image_id, sizeof(kept->image_id), k->image_id) < 0)
                 return -EBADMSG;
         kept->user = strdup(s->user);
         kept->directory = strdup(s->directory);

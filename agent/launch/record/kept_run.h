@@ -52,6 +52,7 @@ struct kept_run {
         uint64_t generation; /* of the intent; 0: a local run */
         char intent[RUN_LABEL_SIZE], slice[RUN_LABEL_SIZE], worker[RUN_LABEL_SIZE];
         bool remote; /* asked for by the principal remote: it gets no new privileges */
+        char image_id[65]; /* of a run in a container: which image its name was of; 64 hexadecimal digits */
         struct restarts restarts; /* done so far; then id and started_… are those of the last start */
         bool stop_asked; /* somebody ended it: it is not restarted */
         usec_t preempted_real; /* when it was notified of a preemption; 0: never */
@@ -62,6 +63,9 @@ struct kept_run {
         bool ending; /* it is gone, and why is looked at: its state is still the one before */
         uint32_t main_pid;
         char **secrets; /* before its start only: secret.h */
+        char **mounts; /* likewise, of a run in a container: what the site mounts; then its user's groups */
+        gid_t gid, *groups;
+        size_t n_groups;
         char warning[384]; /* what could not be looked at before its start, or does not hold; "" */
         unsigned hints; /* bits of enum hint */
         char hint_text[_HINT_MAX][CAUSE_TEXT_MAX];
@@ -82,6 +86,8 @@ const char *kept_run_shown_state(const struct kept_run *kept);
 const char *run_unit(const char *name, char buf[static RUN_UNIT_MAX]);
 /* '-' nests slices (tpu-run-a-b.slice lies inside tpu-run-a.slice), so that a name's '-' is a '_' there. */
 const char *run_slice(const char *name, char buf[static RUN_UNIT_MAX]);
+/* Whether an engine runs it in a container. Its directory is inside, and empty for the image's own. */
+bool kept_run_has_image(const struct kept_run *kept);
 /* argv joined by blanks, in one line, cut at size; without the values of secrets (secrets_shown()). */
 const char *run_command(const struct kept_run *kept, char *buf, size_t size);
 

@@ -72,11 +72,36 @@ static int pass_users(const char *value, void *dest, char why[static 96]) {
         return 0;
 }
 
+/* One bad directory makes the whole line bad, too. */
+static int parse_mounts(const char *value, void *dest, char why[static 96]) {
+        struct grants *g = dest;
+        char text[256], found[ENGINE_MOUNTS_MAX][ENGINE_MOUNT_MAX], *save = NULL;
+        size_t n = 0;
+
+        if (strlen(value) >= sizeof(text))
+                return text_fail(why, 96, -E2BIG, "too long");
+        (void) snprintf(text, sizeof(text), "%s", value);
+        for (char *mount = strtok_r(text, " ,\t", &save); mount;
+             mount = strtok_r(NULL, " ,\t", &save)) {
+                if (n == ENGINE_MOUNTS_MAX)
+                        return text_fail(why, 96, -E2BIG, "more than %d directories", ENGINE_MOUNTS_MAX);
+                if (!engine_mount_is_valid(mount))
+                        return text_fail(why, 96, -EINVAL,
+                                         "'%.32s' is no absolute path, or has letters that none has", mount);
+                memcpy(found[n++], mount, strlen(mount) + 1);
+        }
+        memcpy(g->mounts, found, n * sizeof(found[0]));
+        g->n_mounts = n;
+        return 0;
+}
+
 static int load_grants(const struct host *h, const char *config, bool users, FILE *show, struct grants *ret,
                        unsigned *ret_warnings) {
         struct grants g = { .n_users = 0 };
         const struct config_item items[] = {
                 CONFIG_ITEM("Authority", "Group", config_parse_string63, g.group, GROUP_RUN),
+                CONFIG_ITEM("Container", "Mount", parse_mounts, &g, ""),
+                CONFIG_ITEM("Container", "Docker", config_parse_bool, &g.docker, "no"),
                 CONFIG_ITEM("Remote", "Start", users ? parse_users : pass_users, &g, ""),
         };
         struct config c = { .items = items, .n_items = ELEMENTSOF(items) };
@@ -96,6 +121,12 @@ static int load_grants(const struct host *h, const char *config, bool users, FIL
 int grants_load(const struct host *h, const char *config, FILE *show, struct grants *ret,
                 unsigned *ret_warnings) {
         return load_grants(h, config, true, show, ret, ret_warnings);
+}
+
+int grants_load_containers(const struct host *h, const char *config, struct grants *ret) {
+        unsigned warnings = 0;
+
+        return load_grants(h, config, false, NULL, ret, &warnings);
 }
 
 /* --- Who asks ------------------------------------------------------------------------------------------ */

@@ -15,6 +15,8 @@
  * The file is "authority" (config.h), read again for each caller that it matters for:
  *   [Authority] Group=tpu-run          the group
  *   [Remote]    Start=alice bob        users whose runs may be started, stopped and replaced from remote
+ *   [Container] Mount=/data /srv:ro    directories that each run in a container sees, at the same place
+ *               Docker=yes             docker may make containers of runs, too
  * A user named there is never root nor a system user (uid below 1000: Debian's login.defs, SYS_UID_MAX 999),
  * whatever the file says: such a line is refused with file and line, and grants nothing. What is granted is
  * the user's own rights without new privileges (unit_message.c): sudo does not work in such a run. A user
@@ -24,6 +26,7 @@
 #include <sys/types.h>
 
 #include "base.h"
+#include "engine.h"
 #include "host.h"
 #include "problem.h"
 
@@ -60,11 +63,16 @@ struct grants {
         char group[64];
         uid_t users[AUTHORITY_USERS_MAX];
         size_t n_users;
+        char mounts[ENGINE_MOUNTS_MAX][ENGINE_MOUNT_MAX]; /* engine_mount_is_valid() */
+        size_t n_mounts;
+        bool docker;
 };
 /* -errno: it is not known what it grants. show: NULL, or where what is in force is printed. *ret_warnings
  * counts on. */
 int grants_load(const struct host *h, const char *config, FILE *show, struct grants *ret,
                 unsigned *ret_warnings);
+/* The same of what concerns containers alone: no user is looked up, and so nothing hangs. */
+int grants_load_containers(const struct host *h, const char *config, struct grants *ret);
 
 /*
  * Looks the caller up (uid, gids[0] and pid are known) in the user database, and in the authority file

@@ -6,9 +6,11 @@
 #include <systemd/sd-id128.h>
 
 #include "devices.h"
+#include "engine.h"
 #include "environment.h"
 #include "log.h"
 #include "paths.h"
+#include "request_image.h"
 #include "request_world.h"
 #include "secret.h"
 #include "io.h"
@@ -238,6 +240,8 @@ int request_begin(const struct host *h, const char *identity_config, const Local
         r = authority_decide(&w->caller, ACTION_START, kept->uid, kept->user, p);
         if (r >= 0)
                 r = secrets_from_request(q, &kept->secrets, p);
+        if (r >= 0 && kept_run_has_image(kept))
+                r = request_image_begin(h, identity_config, q, &w->target, kept, p);
         if (r >= 0)
                 r = add_settings(h, identity_config, kept->spec, p);
         if (r < 0)
@@ -255,8 +259,11 @@ int request_begin(const struct host *h, const char *identity_config, const Local
 static int look_at_run(const struct host *h, const struct request_look *l, char ***ret_conflicts,
                        struct problem *p) {
         _cleanup_identity_ struct identity identity = IDENTITY_NULL;
-        int r;
+        bool image = kept_run_has_image(l->kept);
+        int r = image ? request_image_look(h, l->request, l->kept, p) : 0;
 
+        if (r < 0)
+                return r;
         /* the site's file: whoever's run it is */
         r = identity_load(h, l->identity_config, &identity);
         if (r < 0)
@@ -266,10 +273,13 @@ static int look_at_run(const struct host *h, const struct request_look *l, char 
         if (r < 0)
                 return problem_set(p, r, "see: journalctl -b -u tpu-launchd",
                                    "user %.64s cannot be taken on: %s", l->target->name, strerror(-r));
-        r = set_directory(h, l->request->spec, l->target->home, l->kept, p);
+        if (image) /* directory and command are inside */
+                l->kept->directory = strdup(l->request->spec->directory);
+        r = image ? (l->kept->directory ? 0 : problem_no_memory(p))
+                  : set_directory(h, l->request->spec, l->target->home, l->kept, p);
         if (r >= 0)
                 r = request_environment(h, &identity, l->request, l->kept, ret_conflicts, p);
-        return r < 0 ? r : check_command(h, l->kept, p);
+        return r < 0 || image ? r : check_command(h, l->kept, p);
 }
 
 int request_look(int fd, const void *data) {
@@ -291,6 +301,7 @@ int request_look(int fd, const void *data) {
         } else {
                 looked.directory = l->kept->directory;
                 looked.malloc = l->kept->malloc;
+                looked.image_id = l->kept->image_id;
                 looked.env = l->kept->env;
                 while (looked.env[looked.n_env])
                         looked.n_env++;
@@ -311,11 +322,14 @@ static int take_looked(const Local__Looked *l, struct request_result *ret, struc
             environment_text_is_valid(l->error->remedy))
                 return problem_set(p, l->error->code > 0 ? -l->error->code : -EIO, l->error->remedy, "%s",
                                    l->error->text);
-        if (l->error || !l->directory[0] || strlen(l->malloc) >= sizeof(kept->malloc))
+        if (l->error || strlen(l->malloc) >= sizeof(kept->malloc) ||
+            (kept_run_has_image(kept) ? !engine_id_is_valid(l->image_id) : !l->directory[0]))
                 return problem_set(p, -EBADMSG, "see: journalctl -b -u tpu-launchd",
                                    "what was found out about the run cannot be read");
         kept->directory = strdup(l->directory);
         memcpy(kept->malloc, l->malloc, strlen(l->malloc) + 1);
+        if (kept_run_has_image(kept))
+                memcpy(kept->image_id, l->image_id, ENGINE_ID_SIZE);
         kept->env = strings_copy((const char *const *) l->env, l->n_env);
         ret->conflicts = strings_copy((const char *const *) l->conflict, l->n_conflict);
         return kept->directory && kept->env && ret->conflicts ? 0 : problem_no_memory(p);

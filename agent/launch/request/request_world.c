@@ -132,6 +132,11 @@ static int set_allocator(const struct host *h, const Run__Spec *s, const struct 
         enum allocator wanted;
         int r;
 
+        if (s->image[0]) {
+                (void) snprintf(ret->note, sizeof(ret->note), "glibc (in a container: unless its image "
+                                                              "has another)");
+                return 0;
+        }
         r = allocator_parse(s->malloc, &wanted);
         assert(r >= 0); /* the table of keys has the same words */
         r = allocator_choose(h, wanted, e, ret);

@@ -163,6 +163,7 @@ static int add_limits(sd_bus_message *m, const Run__Spec *s) {
  */
 static int add_devices(sd_bus_message *m, const struct unit_spec *s) {
         static const char *const drivers[] = { "char-accel*", "char-vfio*" };
+        const char *rights = kept_run_has_image(s->kept) ? "rwm" : "rw"; /* m: a container's own nodes */
         int r;
 
         if (streq(s->kept->spec->devices, "any"))
@@ -173,9 +174,9 @@ static int add_devices(sd_bus_message *m, const struct unit_spec *s) {
         r = r < 0 ? r : sd_bus_message_open_container(m, 'v', "a(ss)");
         r = r < 0 ? r : sd_bus_message_open_container(m, 'a', "(ss)");
         for (size_t i = 0; r >= 0 && i < ELEMENTSOF(drivers); i++)
-                r = sd_bus_message_append(m, "(ss)", drivers[i], "rw");
+                r = sd_bus_message_append(m, "(ss)", drivers[i], rights);
         for (size_t i = 0; r >= 0 && s->devices && s->devices[i]; i++)
-                r = sd_bus_message_append(m, "(ss)", s->devices[i], "rw");
+                r = sd_bus_message_append(m, "(ss)", s->devices[i], rights);
         for (int i = 0; r >= 0 && i < 3; i++)
                 r = sd_bus_message_close_container(m);
         return r;
@@ -192,6 +193,21 @@ static int add_secrets(sd_bus_message *m, const struct unit_spec *s) {
         return sd_bus_message_append(m, "(sv)", "LoadCredential", "a(ss)", 1, SECRETS_CREDENTIAL, path);
 }
 
+/*
+ * What a person's run may do is what the person may do, sudo included. A run that came through tpu-hostd may
+ * not: many a user of these machines has sudo without a password, and whoever owns hostd must not own the
+ * host. Of a container the engine's client is root's, and makes control groups below the unit's; what may be
+ * done inside is in its command line (engine.h).
+ */
+static int add_user(sd_bus_message *m, const struct unit_spec *s) {
+        int r;
+
+        if (kept_run_has_image(s->kept))
+                return add_flag(m, "Delegate", true);
+        r = add_string(m, "User", s->kept->user);
+        return r < 0 || !s->kept->remote ? r : add_flag(m, "NoNewPrivileges", true);
+}
+
 static int add_command(sd_bus_message *m, const struct unit_spec *s) {
         const char *const start[] = { PATH_LAUNCHD_TOOL, "--exec", s->kept->name, NULL };
         const char *const record[] = {
@@ -200,16 +216,12 @@ static int add_command(sd_bus_message *m, const struct unit_spec *s) {
         int r;
 
         r = add_string(m, "Type", "exec");
-        r = r < 0 ? r : add_string(m, "User", s->kept->user);
+        r = r < 0 ? r : add_user(m, s);
         /* User= is for the command; the recorder is root's. By its age the one property that says so in all
          * versions' unit files; "+" is a flag of the ...Ex properties. */
         r = r < 0 ? r : add_flag(m, "PermissionsStartOnly", true);
         r = r < 0 ? r : add_exec(m, "ExecStart", start);
-        r = r < 0 ? r : add_exec(m, "ExecStopPost", record);
-        /* What a person's run may do is what the person may do, sudo included. A run that came through
-         * tpu-hostd may not: many a user of these machines has sudo without a password, and whoever owns
-         * hostd must not own the host. */
-        return r < 0 || !s->kept->remote ? r : add_flag(m, "NoNewPrivileges", true);
+        return r < 0 ? r : add_exec(m, "ExecStopPost", record);
 }
 
 static int add_properties(sd_bus_message *m, const struct unit_spec *s) {
@@ -220,7 +232,8 @@ static int add_properties(sd_bus_message *m, const struct unit_spec *s) {
         r = add_string(m, "Description", description);
         r = r < 0 ? r : add_string(m, "Slice", run_slice(s->kept->name, slice));
         r = r < 0 ? r : add_command(m, s);
-        r = r < 0 ? r : add_string(m, "KillMode", "control-group");
+        /* An engine's client hands TERM on, and says then how the container ended. */
+        r = r < 0 ? r : add_string(m, "KillMode", kept_run_has_image(s->kept) ? "mixed" : "control-group");
         /* The name is free again as soon as the run has ended, however it ended: the record is what
          * remembers. */
         r = r < 0 ? r : add_string(m, "CollectMode", "inactive-or-failed");

@@ -13,6 +13,7 @@ enum run_key_kind {
                        */
         RUN_KEY_WORD, /* one of words */
         RUN_KEY_PATH, /* absolute */
+        RUN_KEY_IMAGE, /* of a container, as engines name them: no option, path or transport */
         RUN_KEY_NUMBER,
         RUN_KEY_SPAN,  /* microseconds; people write 30s, 10min, 2h */
         RUN_KEY_BYTES, /* people write 512M, 8G; UINT64_MAX is "infinity" */

@@ -98,6 +98,20 @@ static int check_intent(const Run__Spec *s, char why[static RUN_WHY_MAX]) {
         return 0;
 }
 
+/* What a container has its own of. */
+static int check_image(const Run__Spec *s, char why[static RUN_WHY_MAX]) {
+        if (!s->image[0] && streq(s->engine, "docker"))
+                return refuse(-EINVAL, why, "engine is given, and no image");
+        if (s->image[0] && streq(s->malloc, "tcmalloc"))
+                return refuse(-EINVAL, why,
+                              "malloc tcmalloc is the host's, and an image has its own: where it has one, "
+                              "give --env LD_PRELOAD=PATH");
+        if (s->image[0] && s->preempt[0] == '/')
+                return refuse(-EINVAL, why,
+                              "preempt is a command of the host, and a run in a container is sent a signal");
+        return 0;
+}
+
 int run_spec_check(const Run__Spec *s, unsigned who, char why[static RUN_WHY_MAX]) {
         for (size_t i = 0; i < run_keys_count(); i++) {
                 const struct run_key *k = run_key_at(i);
@@ -116,6 +130,8 @@ int run_spec_check(const Run__Spec *s, unsigned who, char why[static RUN_WHY_MAX
         if (bytes_of(s->argv, s->n_argv) > RUN_ARGV_BYTES_MAX)
                 return refuse(-E2BIG, why, "argv is longer than %d bytes: put it into a file",
                               RUN_ARGV_BYTES_MAX);
+        if (check_image(s, why) < 0)
+                return -EINVAL;
         return who == RUN_SLICES ? check_intent(s, why) : 0;
 }
 

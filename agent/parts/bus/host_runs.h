@@ -22,6 +22,7 @@ struct host_run {
         /* Somebody else started it: unit is the one that it is in, and its control group may be shared. */
         bool adopted;
         char control_group[512], container[80], devices[160];
+        char image[256]; /* of a run that tpu-launchd started in a container; else empty */
 };
 
 struct host_runs {

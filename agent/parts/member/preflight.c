@@ -84,6 +84,16 @@ static int on_end(sd_event_source *source, uint64_t usec, void *userdata) {
 
 /* --- tpu-launchd --------------------------------------------------------------------------------------- */
 
+static void take_image(struct preflight *p, const struct local_answer *a) {
+        Local__RunReply *m = local__run_reply__unpack(NULL, a->len, a->data);
+
+        if (!m)
+                return; /* it is not known then */
+        if (strlen(m->image_id) < sizeof(p->result.image))
+                (void) snprintf(p->result.image, sizeof(p->result.image), "%s", m->image_id);
+        local__run_reply__free_unpacked(m, NULL);
+}
+
 static void on_checked(const struct local_answer *a, void *userdata) {
         struct preflight *p = userdata;
 
@@ -92,6 +102,8 @@ static void on_checked(const struct local_answer *a, void *userdata) {
                 add_warning(p, "not known: whether tpu-launchd would start it (%.120s)", a->text);
         else if (a->error < 0)
                 refuse_run(p, a->text, a->remedy);
+        else
+                take_image(p, a);
         p->result.final = start_is_final(a, p->up);
         p->call = local_call_free(p->call);
         count_answer(p);

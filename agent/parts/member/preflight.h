@@ -18,6 +18,7 @@
 #define PREFLIGHT_TIME (10 * USEC_PER_SEC)
 #define PREFLIGHT_PEERS 16 /* that packets are sent to: the next ones in the run's order */
 #define PREFLIGHT_TEXT_MAX 480
+#define PREFLIGHT_IMAGE_SIZE 65 /* 64 hexadecimal digits and NUL */
 
 struct preflight_options {
         const struct host *host;
@@ -34,6 +35,7 @@ struct preflight_options {
 struct preflight_result {
         bool refused;
         bool final; /* asked again it is refused again: its user or its program is not there */
+        char image[PREFLIGHT_IMAGE_SIZE]; /* which one its image's name means here; empty: not known */
         /* Why, and the remedy after a line feed; or the warnings, "; " between; or empty. */
         char text[PREFLIGHT_TEXT_MAX];
 };

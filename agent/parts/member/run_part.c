@@ -71,6 +71,19 @@ static void add_warnings(const struct bus *b, char *text, size_t size) {
         }
 }
 
+/* Which image the run's name for it means here: what is reported, and what tpu-launchd is to start. */
+static int set_image(struct run_part *p, const char *id) {
+        char *copy = strdup(id);
+
+        if (!copy)
+                return -ENOMEM;
+        (void) snprintf(p->image, sizeof(p->image), "%s", id);
+        if (p->request->image_id[0])
+                free(p->request->image_id);
+        p->request->image_id = copy;
+        return 0;
+}
+
 static void on_preflight(const struct preflight_result *r, void *userdata) {
         struct run_part *p = userdata;
         char warnings[sizeof(p->detail)];
@@ -80,6 +93,8 @@ static void on_preflight(const struct preflight_result *r, void *userdata) {
                 add_warnings(p->owner->bus, warnings, sizeof(warnings));
         if (r->refused)
                 refuse_part(p, r->text, r->final);
+        else if (r->image[0] && set_image(p, r->image) < 0)
+                refuse_part(p, "out of memory", false);
         else
                 run_part_enter(p, p->now.generation, PART_PREPARED, warnings);
         if (!r->refused && warnings[0])
@@ -166,6 +181,7 @@ static void prepare_part(struct run_part *p) {
         int r;
 
         p->preflight = preflight_free(p->preflight);
+        p->image[0] = '\0';
         run_part_enter(p, json_number_of(p->record, "generation"), PART_PREPARING, "");
         own_objection(p->owner, why, sizeof(why));
         if (why[0]) {
@@ -282,7 +298,7 @@ static void stop_part(struct run_part *p) {
  * prepared it, and a host that had forgotten that would keep the others waiting until the next one. In the
  * state file (state_file.h) /var/lib/tpu-hostd/prepared.json, mode 0600:
  *
- *   {"boot_id": "…", "parts": [{"name": "train", "serial": "…", "generation": 2}],
+ *   {"boot_id": "…", "parts": [{"name": "train", "serial": "…", "generation": 2, "image": ""}],
  *    "leader": "https://…"}
  *
  * The collector that led last stands there, too, and outlives the boot: a fleet that starts again goes to it
@@ -300,8 +316,9 @@ static json_t *prepared_to_json(const struct member_state *m) {
 
                 if (p->now.state != PART_PREPARED)
                         continue;
-                list = json_list_add(list, json_pack("{s:s, s:s, s:I}", "name", p->name, "serial", p->serial,
-                                                     "generation", (json_int_t) p->now.generation));
+                list = json_list_add(list, json_pack("{s:s, s:s, s:I, s:s}", "name", p->name, "serial",
+                                                     p->serial, "generation",
+                                                     (json_int_t) p->now.generation, "image", p->image));
         }
         return json_pack("{s:s, s:o, s:s}", "boot_id", m->bus->boot_id, "parts", list, "leader", m->leader);
 }
@@ -313,7 +330,8 @@ void run_parts_keep(struct member_state *m) {
                 (void) log_warning_errno(r, "what is prepared is not kept: %m");
 }
 
-static bool was_prepared(const struct run_part *p) {
+/* NULL: it was not. */
+static const json_t *find_prepared(const struct run_part *p) {
         uint64_t generation = json_number_of(p->record, "generation");
         const json_t *v;
         size_t i;
@@ -322,16 +340,21 @@ static bool was_prepared(const struct run_part *p) {
                 if (streq(json_text_of(v, "name"), p->name) && generation > 0 &&
                     streq(json_text_of(v, "serial"), json_text_of(p->record, "serial")) &&
                     json_number_of(v, "generation") == generation)
-                        return true;
-        return false;
+                        return v;
+        return NULL;
 }
 
 /* Prepared, where the previous agent prepared the generation of its record: what it found then holds. */
 static void restore_part(struct run_part *p) {
+        const json_t *before = find_prepared(p);
+        const char *image = json_text_of(before, "image");
         char why[sizeof(p->detail)] = "";
 
-        if (!was_prepared(p) || make_request(p, why) < 0)
+        if (!before || make_request(p, why) < 0)
                 return; /* it is prepared again, and refused with that reason */
+        p->image[0] = '\0';
+        if (strlen(image) >= sizeof(p->image) || (image[0] && set_image(p, image) < 0))
+                return;
         log_info("run %s, generation %" PRIu64 " was prepared before tpu-hostd was restarted", p->name,
                  json_number_of(p->record, "generation"));
         run_part_enter(p, json_number_of(p->record, "generation"), PART_PREPARED, "");

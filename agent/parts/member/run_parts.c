@@ -290,14 +290,16 @@ static json_t *add_suspicion(json_t *o, const struct run_part *p) {
 }
 
 static json_t *part_to_member(const struct run_part *p) {
-        return add_suspicion(json_pack("{s:s, s:s, s:I, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:s}", "name",
-                                       p->name, "serial", p->serial, "generation",
-                                       (json_int_t) p->now.generation, "state",
-                                       part_state_name(p->now.state), "cause", p->cause, "code", p->code,
-                                       "status", p->status, "step", (json_int_t) p->step_said, "step_time",
-                                       (json_int_t) p->step_time_said, "asked", (json_int_t) p->asked,
-                                       "detail", p->detail),
-                             p);
+        json_t *o = json_pack("{s:s, s:s, s:I, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:s}", "name", p->name,
+                              "serial", p->serial, "generation", (json_int_t) p->now.generation, "state",
+                              part_state_name(p->now.state), "cause", p->cause, "code", p->code, "status",
+                              p->status, "step", (json_int_t) p->step_said, "step_time",
+                              (json_int_t) p->step_time_said, "asked", (json_int_t) p->asked, "detail",
+                              p->detail);
+
+        if (p->image[0] && p->now.state == PART_PREPARED)
+                o = json_member_add(o, "image", json_string(p->image));
+        return add_suspicion(o, p);
 }
 
 json_t *run_parts_to_member(const struct member_state *m) {

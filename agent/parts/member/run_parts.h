@@ -22,6 +22,7 @@ struct run_part {
         char name[64];
         struct member_part now;
         char cause[40], code[16], status[16], serial[64], detail[512];
+        char image[PREFLIGHT_IMAGE_SIZE]; /* of the generation that is prepared: which image it is here */
         int64_t step, step_said; /* -1: not known; step_said: as reported, not each is news */
         usec_t step_time_said;   /* expected of a step; 0: not known */
         uint64_t absent;         /* the question whose answer did not name it any more; 0: none */

@@ -86,6 +86,7 @@ static void take_run(struct host_run *run, const Local__Run *m) {
         utf8_copy(run->control_group, sizeof(run->control_group), m->control_group);
         utf8_copy(run->container, sizeof(run->container), m->container);
         utf8_copy(run->devices, sizeof(run->devices), m->devices);
+        utf8_copy(run->image, sizeof(run->image), m->image);
         utf8_copy(run->why, sizeof(run->why), m->why);
         utf8_copy(run->remedy, sizeof(run->remedy), m->remedy);
 }

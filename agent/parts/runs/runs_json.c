@@ -30,7 +30,7 @@ static json_t *run_json(const struct host_run *run, const struct run_seen *seen)
 
         return json_pack(
                 "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, "
-                "s:s?, s:s?, s:I, s:I, s:I, s:s, s:s, s:b, s:s, s:s}",
+                "s:s?, s:s?, s:I, s:I, s:I, s:s, s:s, s:b, s:s, s:s, s:s}",
                 "name", run->name, "unit", run->unit, "state", run->state, "cause", run->cause, "code",
                 run->code, "status", run->status, "framework", run->framework, "malloc", run->malloc, "user",
                 run->user, "command", run->command, "started", answer_instant(run->started_real), "ended",
@@ -43,7 +43,8 @@ static json_t *run_json(const struct host_run *run, const struct run_seen *seen)
                 seen->killed_by[0] ? seen->killed_by : NULL,
                 "generation", (json_int_t) run->generation, "restarts", (json_int_t) run->restarts,
                 "restarts_max", (json_int_t) run->restarts_max, "why", run->why, "remedy", run->remedy,
-                "adopted", run->adopted, "container", run->container, "devices", run->devices);
+                "adopted", run->adopted, "container", run->container, "devices", run->devices,
+                "image", run->image);
 }
 
 json_t *runs_to_json(const struct host_runs *l, struct run_seen (*lookup)(const char *run, void *userdata),

@@ -34,14 +34,6 @@ struct runs_part_state {
 
 /* --- What runs print: the wire names are those of docs/metrics.md -------------------------------------- */
 
-static enum severity severity_of(int priority) {
-        return priority <= 2   ? SEVERITY_FATAL
-               : priority == 3 ? SEVERITY_ERROR
-               : priority == 4 ? SEVERITY_WARN
-               : priority <= 6 ? SEVERITY_INFO
-                               : SEVERITY_DEBUG;
-}
-
 static int add_line(const struct run_line *l, void *userdata) {
         struct runs_part_state *p = userdata;
         struct bus *b = p->bus;
@@ -65,7 +57,7 @@ static int add_line(const struct run_line *l, void *userdata) {
                 attributes[n++] = (struct otlp_attribute){ .key = "tpu.worker.id", .number = worker };
         const struct otlp_event line = {
                 .name = "tpu.run.line",
-                .severity = severity_of(l->priority),
+                .severity = severity_of_priority((unsigned) MAX(l->priority, 0)),
                 .time_real = l->time_real,
                 .text = l->text,
                 .attributes = attributes,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "said_debts.h"
 
+#include "fnv.h"
 #include "grow.h"
 #include "json_text.h"
 
@@ -54,22 +55,40 @@ static struct run_said *find_run(const struct first_words *w, const char *name) 
         return NULL;
 }
 
-/* NULL: there are most already, or no memory. */
-static struct run_said *get_run(struct first_words *w, const char *name, usec_t now) {
+static uint64_t number_of(const struct first_word_source *who) {
+        return fnv_text(fnv_text(FNV_BEGIN, who->slice ? who->slice : ""), who->host);
+}
+
+static size_t runs_begun_by(const struct first_words *w, uint64_t host, usec_t now) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < w->n; i++)
+                n += w->runs[i]->first == host && w->runs[i]->heard + FIRST_WORD_KEPT >= now;
+        return n;
+}
+
+/* 0 and *ret NULL: there are most already, of all or of this host. */
+static int get_run(struct first_words *w, const struct first_word_source *who, const char *name, usec_t now,
+                   struct run_said **ret) {
         struct run_said *r = find_run(w, name);
 
-        for (size_t i = w->n; !r && w->n == FIRST_WORD_RUNS_MAX && i > 0; i--)
+        *ret = r;
+        if (r)
+                return 0;
+        for (size_t i = w->n; w->n == FIRST_WORD_RUNS_MAX && i > 0; i--)
                 if (w->runs[i - 1]->heard + FIRST_WORD_KEPT < now)
                         forget_run(w, i - 1);
-        if (r || w->n == FIRST_WORD_RUNS_MAX || strlen(name) >= FIRST_WORD_NAME_MAX)
-                return r;
+        if (w->n == FIRST_WORD_RUNS_MAX || strlen(name) >= FIRST_WORD_NAME_MAX ||
+            runs_begun_by(w, number_of(who), now) >= FIRST_WORD_RUNS_OF_HOST)
+                return 0;
         r = calloc(1, sizeof(*r));
         if (!r)
-                return NULL;
+                return -ENOMEM;
         (void) snprintf(r->name, sizeof(r->name), "%s", name);
+        r->first = number_of(who);
         r->due = USEC_INFINITY;
-        w->runs[w->n++] = r;
-        return r;
+        *ret = w->runs[w->n++] = r;
+        return 0;
 }
 
 static struct speaker *get_speaker(struct run_said *r, const struct first_word_source *who) {
@@ -169,13 +188,14 @@ int first_words_take(struct first_words *w, const struct first_word_source *who,
         const json_t *debts = json_object_get(figure, "debts");
         struct speaker *s;
         struct run_said *r;
+        int k;
 
         if (!*name || !*who->host || strlen(who->host) >= FIRST_WORD_NAME_MAX ||
             (who->slice && strlen(who->slice) >= FIRST_WORD_NAME_MAX))
                 return 0;
-        r = get_run(w, name, now);
+        k = get_run(w, who, name, now, &r);
         if (!r)
-                return w->n == FIRST_WORD_RUNS_MAX || strlen(name) >= FIRST_WORD_NAME_MAX ? 0 : -ENOMEM;
+                return k;
         if (generation < r->generation)
                 return 0;
         if (generation > r->generation) { /* another start: nothing of the one before holds */

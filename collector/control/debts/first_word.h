@@ -18,6 +18,7 @@
 #define FIRST_WORD_STEPS 2u                  /* so many step times */
 #define FIRST_WORD_KEPT (120 * USEC_PER_SEC) /* a host that is not heard for so long is none of the run */
 #define FIRST_WORD_RUNS_MAX 256u
+#define FIRST_WORD_RUNS_OF_HOST 16u /* that it is the first to speak of */
 #define FIRST_WORD_NAME_MAX 64u
 #define FIRST_WORD_TEXT_MAX 700u
 

@@ -23,7 +23,7 @@ struct speaker {
 
 struct run_said {
         char name[FIRST_WORD_NAME_MAX];
-        uint64_t generation;
+        uint64_t generation, first; /* first: the host that spoke of it first, as a number */
         usec_t heard, due;
         struct speaker **speakers;
         size_t n, size;

@@ -55,23 +55,39 @@ static void forget_silent(struct pace *p, usec_t now) {
                 }
 }
 
-/* NULL: as many runs as are kept, or no memory. */
-static struct pace_run *find_run(struct pace *p, const char *name, usec_t now) {
-        struct pace_run *run;
+static size_t runs_begun_by(const struct pace *p, int64_t host, usec_t now) {
+        size_t n = 0;
 
         for (size_t i = 0; i < p->n; i++)
-                if (streq(p->runs[i]->name, name))
-                        return p->runs[i];
+                n += p->runs[i]->first == host && p->runs[i]->heard + PACE_FORGOTTEN >= now;
+        return n;
+}
+
+/* 0 and *ret NULL: as many runs as are kept, of all or of this host. */
+static int find_run(struct pace *p, const struct pace_source *who, const char *name, usec_t now,
+                    struct pace_run **ret) {
+        struct pace_run *run;
+
+        *ret = NULL;
+        for (size_t i = 0; i < p->n; i++)
+                if (streq(p->runs[i]->name, name)) {
+                        *ret = p->runs[i];
+                        return 0;
+                }
         if (p->n == PACE_RUNS_MAX)
                 forget_silent(p, now);
-        run = p->n < PACE_RUNS_MAX && strlen(name) < PACE_NAME_MAX ? calloc(1, sizeof(*run)) : NULL;
+        if (p->n == PACE_RUNS_MAX || strlen(name) >= PACE_NAME_MAX ||
+            runs_begun_by(p, who->host, now) >= PACE_RUNS_OF_HOST)
+                return 0;
+        run = calloc(1, sizeof(*run));
         if (!run)
-                return NULL;
+                return -ENOMEM;
         (void) snprintf(run->name, sizeof(run->name), "%s", name);
+        run->first = who->host;
         run->named = run->last = -1;
         run->judged = now;
-        p->runs[p->n++] = run;
-        return run;
+        *ret = p->runs[p->n++] = run;
+        return 0;
 }
 
 static struct runner *find_runner(struct pace_run *run, const struct pace_source *who) {
@@ -92,13 +108,11 @@ static struct runner *find_runner(struct pace_run *run, const struct pace_source
 /* 0 and *ret NULL: not one that is watched. */
 static int find_runner_of(struct pace *p, const struct pace_source *who, const char *name, usec_t now,
                           struct pace_run **ret_run, struct runner **ret) {
-        *ret_run = find_run(p, name, now);
+        int e = find_run(p, who, name, now, ret_run);
+
         *ret = *ret_run ? find_runner(*ret_run, who) : NULL;
         if (!*ret)
-                return p->n == PACE_RUNS_MAX || strlen(name) >= PACE_NAME_MAX ||
-                                       (*ret_run && (*ret_run)->n == STRAGGLER_HOSTS_MAX)
-                             ? 0
-                             : -ENOMEM;
+                return e < 0 || !*ret_run || (*ret_run)->n == STRAGGLER_HOSTS_MAX ? e : -ENOMEM;
         (*ret_run)->heard = MAX((*ret_run)->heard, now);
         (void) snprintf((*ret)->name, sizeof((*ret)->name), "%s", who->name);
         (void) snprintf((*ret)->slice, sizeof((*ret)->slice), "%s", who->slice ? who->slice : "");

@@ -26,6 +26,7 @@
 #define PACE_SLOWER 1.3
 #define PACE_NOTICED 1.03 /* steps are said to have become slower */
 #define PACE_RUNS_MAX 1024u
+#define PACE_RUNS_OF_HOST 32u /* that it is the first to speak of: one host leaves places to the others */
 #define PACE_FORGOTTEN (600 * USEC_PER_SEC)
 #define PACE_AGAIN (1800 * USEC_PER_SEC) /* the same host is named again */
 #define PACE_NAME_MAX 64u

@@ -45,6 +45,7 @@ struct runner {
 
 struct pace_run {
         char name[PACE_NAME_MAX];
+        int64_t first; /* the host that spoke of it first */
         struct runner **runners; /* by host */
         size_t n, size;
         usec_t heard, judged, named_at;

@@ -53,8 +53,19 @@ struct round {
         usec_t since, step_time; /* of who suspects: its last step, and how long one takes; 0: not known */
 };
 
+/*
+ * An episode is known by the run, its generation and the time. Of several that are asked for at once, as
+ * when a whole site stalls, the first two may be alike: names that are cut, and local runs, which have none.
+ * Each has a microsecond of its own.
+ */
+static usec_t time_of_round(struct gang *g, usec_t ahead) {
+        g->rounds = g->rounds_at == g->now ? g->rounds + 1 : 0;
+        g->rounds_at = g->now;
+        return g->now + ahead + g->rounds;
+}
+
 static int put_round(struct gang *g, const struct target *t, const struct round *o) {
-        usec_t at = g->now + o->ahead;
+        usec_t at = time_of_round(g, o->ahead);
         char episode[EPISODE_MAX];
         int x = 0;
         size_t i;

@@ -100,11 +100,21 @@ static json_t *list_words(const struct gang *g, const struct gang_run *r, bool w
         return waits;
 }
 
+/* It is tried again as a new generation, until its deadline; waits is taken over. */
+static int prepare_again(const struct gang *g, struct gang_run *r, json_t *waits) {
+        usec_t deadline = r->deadline;
+        int x = run_wait_again(r, g->now);
+
+        r->deadline = deadline;
+        r->refused = true;
+        r->refusals++;
+        r->not_before = g->now + MAX(run_backoff(g, r->refusals), g->o.backoff_base);
+        return worse(x, run_set_waits(r, waits));
+}
+
 static int refuse_run(struct gang *g, struct gang_run *r, const struct tally *t) {
         json_t *waits = list_words(g, r, false);
-        usec_t deadline = r->deadline;
         char who[160];
-        int x;
 
         if (!waits)
                 return -ENOMEM;
@@ -114,12 +124,14 @@ static int refuse_run(struct gang *g, struct gang_run *r, const struct tally *t)
         else
                 why_set(r->why, "%u of %u hosts did not finish their checks in time", t->hosts - t->prepared,
                         t->hosts);
-        x = run_wait_again(r, g->now);
-        r->deadline = deadline;
-        r->refused = true;
-        r->refusals++;
-        r->not_before = g->now + MAX(run_backoff(g, r->refusals), g->o.backoff_base);
-        return worse(x, run_set_waits(r, waits));
+        return prepare_again(g, r, waits);
+}
+
+/* Hosts that mean different images by one name would train different programs. */
+static int refuse_images(const struct gang *g, struct gang_run *r, json_t *unlike) {
+        why_set(r->why, "image %s is not the same on all hosts: %s", r->intent.spec->image,
+                json_string_value(json_array_get(unlike, 0)));
+        return prepare_again(g, r, unlike);
 }
 
 /* What came up after the choice: it is made again. */
@@ -150,8 +162,12 @@ static int step_preparing(struct gang *g, struct gang_run *r, usec_t *ret_next) 
         if (t.lost > 0 || t.obstacle || site_observes(g))
                 return choose_again(g, r, &t);
         if (t.prepared == t.hosts) {
-                json_t *notes = list_words(g, r, true);
+                json_t *unlike = NULL, *notes;
+                int x = run_compare_images(g, r, &unlike);
 
+                if (x < 0 || unlike)
+                        return x < 0 ? x : refuse_images(g, r, unlike);
+                notes = list_words(g, r, true);
                 if (replace_value(&r->notes, notes) < 0)
                         return -ENOMEM;
                 r->refused = false;

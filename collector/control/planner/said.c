@@ -40,13 +40,14 @@ static int check_address(const json_t *list, char why[static GANG_WHY_MAX]) {
 }
 
 int host_run_parse(const json_t *v, struct gang_host_run *ret, char why[static GANG_WHY_MAX]) {
-        const char *name, *state, *cause, *code, *status, *detail, *suspicion;
+        const char *name, *state, *cause, *code, *status, *image, *detail, *suspicion;
         int64_t generation, step, step_time, asked, suspected, since;
 
         if (get_text(v, "name", NAME_MAX_RUN, &name, why) < 0 || get_text(v, "state", 16, &state, why) < 0 ||
             get_text(v, "cause", sizeof(ret->cause), &cause, why) < 0 ||
             get_text(v, "code", sizeof(ret->code), &code, why) < 0 ||
             get_text(v, "status", sizeof(ret->status), &status, why) < 0 ||
+            get_text(v, "image", sizeof(ret->image), &image, why) < 0 ||
             get_text(v, "detail", GANG_WHY_MAX, &detail, why) < 0 ||
             get_text(v, "suspicion", GANG_WHY_MAX, &suspicion, why) < 0 ||
             get_number(v, "suspected", 0, INT64_MAX, 0, &suspected, why) < 0 ||
@@ -61,6 +62,8 @@ int host_run_parse(const json_t *v, struct gang_host_run *ret, char why[static G
                                 "\"runs\": \"%.50s\" in state \"%.20s\": no name of a run, or a state that "
                                 "does not exist",
                                 name, state);
+        if (*image && (strlen(image) != 64 || strspn(image, "0123456789abcdef") != 64))
+                return why_fail(why, -EBADMSG, "\"image\" of run %s is no id of an image", name);
         ret->generation = (uint64_t) generation;
         ret->step = step;
         ret->step_time = (usec_t) step_time;
@@ -69,6 +72,7 @@ int host_run_parse(const json_t *v, struct gang_host_run *ret, char why[static G
         (void) snprintf(ret->cause, sizeof(ret->cause), "%s", cause);
         (void) snprintf(ret->code, sizeof(ret->code), "%s", code);
         (void) snprintf(ret->status, sizeof(ret->status), "%s", status);
+        (void) snprintf(ret->image, sizeof(ret->image), "%s", image);
         ret->suspected = (usec_t) suspected;
         ret->since = (usec_t) since;
         ret->may_be_pause = json_is_true(json_object_get(v, "may_be_pause"));

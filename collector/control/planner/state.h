@@ -31,6 +31,7 @@ struct gang_host_run { /* a host's part in a run, as it says */
         uint64_t generation;
         enum part_state state;
         char cause[40], code[24], status[24];
+        char image[65]; /* prepared, in a container: which one its image is there; empty: not said */
         int64_t step; /* -1: not known */
         usec_t step_time; /* how long a step takes it; 0: not known */
         unsigned asked;   /* the question whose answer step is (struct gang_watch) */
@@ -177,6 +178,8 @@ struct gang {
         json_t *machines;          /* machine id -> how many live slots have it */
         json_t *suspects;          /* gang_suspect() */
         json_t *records, *pending; /* key -> value; pending: null when forgotten */
+        usec_t rounds_at;          /* when captures were asked for last, and how often at once */
+        unsigned rounds;
 };
 
 /* Of two answers the error. Both are worked out, once. */
@@ -300,6 +303,12 @@ struct choice {
         size_t n;
 };
 int run_choose(struct gang *g, struct gang_run *r, usec_t *ret_next, struct choice *ret);
+/* --- images.c -------------------------------------------------------------------------------------- */
+
+/* Whether the hosts of a run mean one image by its name, as far as they say. *ret_unlike is as it was where
+ * they do; else a sentence for each host that has another than most, as for waits_for. -ENOMEM. */
+int run_compare_images(const struct gang *g, const struct gang_run *r, json_t **ret_unlike);
+
 /* Whether a slice of the intent that the run does not have has been fit for long enough. */
 struct slice *run_grows(struct gang *g, struct gang_run *r, usec_t *ret_next);
 /* One sentence more, LIST_MAX at most. */

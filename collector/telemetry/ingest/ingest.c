@@ -57,7 +57,7 @@ static int unpack_message(struct walk *w, const ProtobufCMessageDescriptor *d, u
 /* What a visitor said about one row. */
 static int row_visited(struct walk *w, int r, const char *name) {
         if (r == -EDQUOT) {
-                walk_reject(w, name, "no room for one more series");
+                walk_reject(w, name, "no room for one more series or time");
                 return 0;
         }
         if (r == 0)

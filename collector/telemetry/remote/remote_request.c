@@ -8,8 +8,8 @@
 #include "grow.h"
 #include "metric_name.h"
 #include "remote.pb-c.h"
+#include "remote_metric.h"
 
-#define AGENT_SERVICE "tpu-hostd"
 #define TARGET_NAME "target_info"
 #define NAME_MAX_SUFFIXED (METRIC_NAME_MAX + 16)
 #define KEY_MAX 128
@@ -29,42 +29,19 @@ void remote_request_clear(struct remote_request *q) {
 }
 
 void remote_request_begin(struct remote_request *q) {
-        q->len = q->samples = q->unnamed = 0;
+        q->len = q->samples = q->unnamed = q->too_large = q->halves = 0;
         q->last[0] = '\0';
 }
 
 /* --- Names ----------------------------------------------------------------------------------------- */
 
-/* Of an agent's metric; NULL: it is not one of those that this program knows. */
-static const struct metric_def *find_metric(const char *name, size_t len) {
-        for (enum metric_id i = 0; i < _METRIC_MAX; i++) {
-                const struct metric_def *d = metric_def(i);
-
-                if (strlen(d->name) == len && memcmp(d->name, name, len) == 0)
-                        return d;
-        }
-        return NULL;
-}
-
-/* ".count" and ".sum" of a histogram; "" when it is none. */
-static const char *histogram_part(const struct handed_series *one, const struct metric_def **ret) {
-        const char *dot = strrchr(one->name, '.');
-
-        if (!dot || (!streq(dot, ".count") && !streq(dot, ".sum")))
-                return "";
-        *ret = find_metric(one->name, (size_t) (dot - one->name));
-        return *ret && (*ret)->kind == SAMPLE_HISTOGRAM ? dot + 1 : "";
-}
-
 /* -ENAMETOOLONG, -EINVAL. */
 static int name_series(const struct handed_series *one, char buf[static NAME_MAX_SUFFIXED]) {
-        const struct metric_def *d = NULL;
-        const char *part = streq(one->service, AGENT_SERVICE) ? histogram_part(one, &d) : "";
+        const char *part;
+        const struct metric_def *d = remote_metric_of(one, &part);
         struct sample m = { .name = one->name, .unit = one->unit };
         int r;
 
-        if (streq(one->service, AGENT_SERVICE) && !*part)
-                d = find_metric(one->name, strlen(one->name));
         if (d)
                 m = (struct sample){ .name = d->name, .unit = d->unit, .kind = d->kind };
         r = metric_name(&m, buf);

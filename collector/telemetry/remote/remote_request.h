@@ -13,11 +13,14 @@
 /* What says that a series has ended: a NaN with these bits (Prometheus, model/value). */
 double remote_stale_marker(void);
 
+/* Of OTLP, too (remote_otlp.h), whose points and records are samples here. */
 struct remote_request {
         uint8_t *data; /* growing; protobuf until remote_request_end() */
         size_t len, size;
         size_t samples;
-        size_t unnamed; /* samples of series that have no valid name, or too many labels: left out */
+        /* Left out: samples of series that have no valid name, or too many labels; what no request holds;
+         * counts without sums and sums without counts. */
+        size_t unnamed, too_large, halves;
         char last[STORE_HOST_MAX]; /* whose target_info is in already */
 };
 void remote_request_clear(struct remote_request *q);

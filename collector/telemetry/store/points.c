@@ -123,7 +123,7 @@ static int write_row(struct store *s, int64_t host, const struct samples_out *o,
                         return s->hands_over ? store_run(s, ST_HANDOVER_ADD, BIND(INT(at))) : 0;
                 }
         }
-        return -EBUSY; /* millions of rows stand there */
+        return -EUSERS; /* millions of rows stand there */
 }
 
 /* --- Latest values --------------------------------------------------------------------------------- */
@@ -194,18 +194,23 @@ int points_fold(struct store *s, int64_t host, int64_t since) {
         return r;
 }
 
-/* A row older than what table latest knows: an agent's backlog. It goes into the table at once. */
-static int add_late(struct store *s, int64_t host, const struct samples_out *row) {
-        _cleanup_points_ struct points p = { 0 };
+/*
+ * Rows older than what table latest knows: an agent's backlog. They go into the table once for all of a
+ * push: it is written whole, and a push may be of many times.
+ */
+static int end_late(struct store *s) {
+        _cleanup_points_ struct points p = s->late;
         int64_t through;
-        int r = collect_row(s, &p, row->data, row->len, row->base);
+        int r;
 
-        if (r == 0)
-                r = read_table(s, host, &p, &through);
+        s->late = (struct points) { 0 };
+        if (p.n == 0)
+                return 0;
+        r = read_table(s, s->late_host, &p, &through);
         if (r < 0)
                 return r;
         points_latest(&p);
-        return write_table(s, host, &p, through, 0);
+        return write_table(s, s->late_host, &p, through, 0);
 }
 
 int points_host(struct store *s, int64_t host, struct host_series **ret) {
@@ -228,7 +233,7 @@ int points_host(struct store *s, int64_t host, struct host_series **ret) {
 
 /* --- Writing points -------------------------------------------------------------------------------- */
 
-int store_end_points(struct store *s) {
+static int end_row(struct store *s) {
         int64_t host = s->row_host, id = 0;
         struct host_series *h;
         int r;
@@ -239,7 +244,16 @@ int store_end_points(struct store *s) {
         r = points_host(s, host, &h);
         if (r == 0)
                 r = write_row(s, host, &s->row, &id);
-        return r < 0 || id > h->through ? r : add_late(s, host, &s->row);
+        if (r < 0 || id > h->through)
+                return r;
+        s->late_host = host;
+        return collect_row(s, &s->late, s->row.data, s->row.len, s->row.base);
+}
+
+int store_end_points(struct store *s) {
+        int r = end_row(s);
+
+        return r < 0 ? r : end_late(s);
 }
 
 /* The number of the series; -EDQUOT when it would be one too many for the host. */
@@ -284,14 +298,20 @@ int store_add_point(struct store *s, int64_t host, const struct store_metric *m)
                 .is_int = m->is_int, .i = m->i, .d = m->d, .ms = (int64_t) (m->time / USEC_PER_MSEC)
         };
         struct host_series *h;
+        bool is_new;
         int r;
 
         one.ms = MAX(one.ms, POINTS_EPOCH_MS);
+        is_new = s->row_host != host || one.ms > s->row.base + POINTS_ROW_SPAN_MS ||
+                 one.ms < s->row.base - POINTS_ROW_SPAN_MS;
+        if (is_new && s->rows >= STORE_ROWS_OF_PUSH)
+                return -EDQUOT;
         r = points_host(s, host, &h);
         if (r == 0)
                 r = find_series(s, h, m, &one.series);
         if (r < 0)
                 return r;
+        series_note(&s->series, one.series);
         if (!host_series_has(h, one.series)) {
                 if (h->n >= STORE_SERIES_MAX)
                         return -EDQUOT;
@@ -299,11 +319,11 @@ int store_add_point(struct store *s, int64_t host, const struct store_metric *m)
                 if (r < 0)
                         return r;
         }
-        if (s->row_host != host || one.ms > s->row.base + POINTS_ROW_SPAN_MS ||
-            one.ms < s->row.base - POINTS_ROW_SPAN_MS) {
-                r = store_end_points(s);
+        if (is_new) {
+                r = s->row_host == host ? end_row(s) : store_end_points(s);
                 if (r < 0)
                         return r;
+                s->rows++;
                 s->row_host = host;
                 samples_begin(&s->row, one.ms);
         }

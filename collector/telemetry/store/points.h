@@ -16,11 +16,6 @@ int64_t points_id(int64_t host, int64_t ms);
 int64_t points_ms(int64_t id);
 int64_t points_host_of(int64_t id);
 
-/* Samples of a host collected out of many rows. */
-struct points {
-        struct stored_sample *items;
-        size_t n, size;
-};
 void points_clear(struct points *p);
 #define _cleanup_points_ _cleanup_(points_clear)
 int points_add(struct points *p, const struct stored_sample *one);

@@ -108,6 +108,45 @@ void series_undo(struct series *s, uint32_t mark) {
         forget_keys(s, s->overflowed ? 0 : mark);
 }
 
+void series_forget_keys(struct series *s) {
+        forget_keys(s, 0);
+}
+
+/* --- Which are anybody's --------------------------------------------------------------------------- */
+
+int series_watch(struct series *s, int64_t through) {
+        series_unwatch(s);
+        if (through <= 0 || through > UINT32_MAX)
+                return 0;
+        s->used = calloc((size_t) through / 8 + 1, 1);
+        if (!s->used)
+                return -ENOMEM;
+        s->used_through = through;
+        return 0;
+}
+
+void series_note(struct series *s, int64_t id) {
+        if (id > 0 && id <= s->used_through)
+                s->used[id / 8] |= (uint8_t) (1U << id % 8);
+}
+
+void series_note_all(struct series *s, const struct host_series *h) {
+        for (uint32_t i = 0; i < h->size && s->used_through > 0; i++)
+                series_note(s, h->ids[i]);
+}
+
+bool series_is_used(const struct series *s, int64_t id) {
+        return id <= 0 || id > s->used_through || s->used[id / 8] & 1U << id % 8;
+}
+
+void series_unwatch(struct series *s) {
+        free(s->used);
+        s->used = NULL;
+        s->used_through = 0;
+}
+
+/* --- Hosts ----------------------------------------------------------------------------------------- */
+
 struct host_series *series_of_host(struct series *s, int64_t host) {
         size_t at = (size_t) host;
 
@@ -164,6 +203,7 @@ void host_series_clear(struct host_series *h) {
 
 void series_clear(struct series *s) {
         forget_keys(s, 0);
+        series_unwatch(s);
         for (size_t i = 0; i < s->n_hosts; i++)
                 host_series_clear(&s->hosts[i]);
         free(s->keys);

@@ -32,6 +32,8 @@ struct series {
         struct host_series *hosts; /* by the host's number */
         size_t n_hosts;
         bool overflowed; /* all keys were forgotten for want of room since series_mark() */
+        uint8_t *used;        /* a bit for each number up to the last, while it is looked who has which */
+        int64_t used_through; /* 0: it is not */
 };
 
 /* 0: not known. */
@@ -41,6 +43,13 @@ int series_remember(struct series *s, const void *key, size_t len, int64_t id);
 /* Before a part of a transaction, and when it was undone: forgets the keys that came since. */
 uint32_t series_mark(struct series *s);
 void series_undo(struct series *s, uint32_t mark);
+void series_forget_keys(struct series *s);
+/* From now on the numbers up to this are noted that a host has, or gets. -ENOMEM: they are not. */
+int series_watch(struct series *s, int64_t through);
+void series_note(struct series *s, int64_t id);
+void series_note_all(struct series *s, const struct host_series *h);
+bool series_is_used(const struct series *s, int64_t id);
+void series_unwatch(struct series *s);
 /* The set of one host, empty and not loaded when it is new. NULL: no memory. */
 struct host_series *series_of_host(struct series *s, int64_t host);
 bool host_series_has(const struct host_series *h, int64_t id);

@@ -74,8 +74,11 @@ int schema_prepare(struct store *s, const char *path, char why[static 256]) {
         r = check_schema(s, path, why);
         if (r == 0) /* younger than the schema, whose other tables are as they were */
                 r = sqlite_errno(sqlite3_exec(
-                        s->db, "CREATE TABLE IF NOT EXISTS handover (row INTEGER PRIMARY KEY)", NULL, NULL,
-                        NULL));
+                        s->db,
+                        "CREATE TABLE IF NOT EXISTS handover (row INTEGER PRIMARY KEY);"
+                        "CREATE INDEX IF NOT EXISTS run_parts_empty ON run_parts (host, changed) "
+                        "WHERE bytes = 0",
+                        NULL, NULL, NULL));
         if (r == 0)
                 r = sqlite_errno(sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL));
         if (r < 0)
@@ -99,10 +102,12 @@ int schema_prepare(struct store *s, const char *path, char why[static 256]) {
         "ORDER BY e.id " order " LIMIT ?5"
 #define EVENT_HOST "e.host = (SELECT id FROM hosts WHERE name = ?2)"
 
-#define LINE_QUERY(order) \
+#define LINE_ROWS \
         "SELECT l.id, h.name, p.slice, p.worker_id, p.generation, p.invocation, l.number, l.missing, " \
-        "l.time, l.priority, l.text " \
-        "FROM run_lines l JOIN run_parts p ON p.id = l.part JOIN hosts h ON h.id = p.host " \
+        "l.time, l.priority, l.text, l.run " \
+        "FROM run_lines l JOIN run_parts p ON p.id = l.part JOIN hosts h ON h.id = p.host "
+#define LINE_QUERY(order) \
+        LINE_ROWS \
         "WHERE l.run = ?1 AND l.id > ?2 AND (?3 IS NULL OR h.name = ?3) AND (?4 IS NULL OR p.slice = ?4) " \
         "AND (?5 IS NULL OR p.worker_id = ?5) ORDER BY l.id " order " LIMIT ?6"
 

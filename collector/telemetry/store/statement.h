@@ -19,6 +19,12 @@ enum statement {
 /* Which index an events query walks: a filter that names a host must not read everybody's events. */
 enum event_index { BY_NOTHING, BY_HOST, BY_NAME, BY_SLICE };
 
+/* Samples of a host collected out of many rows: points.h. */
+struct points {
+        struct stored_sample *items;
+        size_t n, size;
+};
+
 struct store {
         sqlite3 *db;
         sqlite3_stmt *statements[_ST_MAX];
@@ -28,12 +34,20 @@ struct store {
         uint32_t marked;  /* series_mark() of the part */
         int64_t row_host; /* whose points are in row, not written yet; 0: nobody's */
         struct samples_out row;
+        unsigned rows, parts; /* of points, of runs: begun in this part of the transaction */
+        struct points late; /* of rows that are written, and that table latest lacks; of this host: */
+        int64_t late_host;
         struct tending {
                 int64_t host;      /* the one at hand; its work goes on in the next turn */
                 int64_t free_host; /* a number below the highest that no host has; 0: none is known */
                 int64_t oldest_ms; /* the first row of all hosts in this round */
                 usec_t kept;       /* up to when it was tended, in the database */
                 double squeeze;    /* what RetainBytes leaves of the age, 0 … 1 */
+                unsigned turns;    /* that the host at hand had in a row */
+                uint64_t ceiling;  /* bytes; 0: not known */
+                bool flooded, full; /* half as much again as the ceiling; twice as much */
+                bool behind;       /* the last piece left much to do */
+                int64_t swept;     /* the last series that was looked at whether it is anybody's */
         } tending;
         uint64_t damaged_rows, spread;
         bool hands_over;   /* rows of points are noted in table handover */
@@ -87,6 +101,8 @@ void store_end(sqlite3_stmt **q);
 /* store_logs.c: some of the oldest lines, as long as there are more than `keep` bytes, or any received
  * before. */
 int store_drop_lines(struct store *s, uint64_t keep, usec_t before);
+/* The same where each counts as STORE_LINE_LEAST bytes: those without a text, or hardly one. */
+int store_drop_short_lines(struct store *s, uint64_t keep);
 
 /* store_episodes.c: what is beyond the limits, a little at a time. */
 int store_drop_episodes(struct store *s, uint64_t bytes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 
-#include "statement.h"
+#include "points.h"
 #include "store_episodes.h"
 #include "texts.h"
 
@@ -49,12 +49,18 @@ static int prepare_database(struct store *s, const char *path, char why[static 2
         return r < 0 ? r : statements_prepare(s);
 }
 
+/* Those that are not in the database yet. */
+static void forget_points(struct store *s) {
+        s->row_host = 0;
+        points_clear(&s->late);
+}
+
 static void store_close(struct store *s) {
         statements_finalize(s);
         (void) sqlite3_close(
                 s->db); /* the log is moved into the database; when that fails, the next start does it */
         s->db = NULL;
-        s->row_host = 0;
+        forget_points(s);
         series_clear(&s->series);
 }
 
@@ -157,6 +163,7 @@ const char *store_error(const struct store *s) {
 
 int store_begin(struct store *s) {
         s->committed = false;
+        s->rows = s->parts = 0;
         return store_run(s, ST_BEGIN, NULL, 0);
 }
 
@@ -184,7 +191,7 @@ int store_finish(struct store *s, int r, char *why) {
 }
 
 void store_rollback(struct store *s) {
-        s->row_host = 0;
+        forget_points(s);
         if (s->committed)
                 return;
         if (!sqlite3_get_autocommit(s->db)) /* SQLite may have rolled back by itself (disk full) */
@@ -196,6 +203,7 @@ void store_rollback(struct store *s) {
 int store_mark(struct store *s) {
         assert(!s->committed);
         s->marked = series_mark(&s->series);
+        s->rows = s->parts = 0;
         return store_run(s, ST_MARK, NULL, 0);
 }
 
@@ -212,7 +220,7 @@ int store_keep(struct store *s) {
 int store_undo(struct store *s) {
         int r;
 
-        s->row_host = 0;
+        forget_points(s);
         series_undo(&s->series, s->marked);
         r = store_run(s, ST_UNDO, NULL, 0);
         return r < 0 ? r : release_mark(s); /* undone, the mark still stands */

@@ -21,6 +21,10 @@
 #define STORE_SCHEMA      9          /* user_version of the database */
 #define STORE_APPLICATION 0x54505543 /* application_id: "TPUC" */
 #define STORE_SERIES_MAX  10000      /* series one host may have */
+#define STORE_ROWS_OF_PUSH 1024      /* times further apart than a minute, one after the other */
+#define STORE_PARTS_OF_PUSH 64       /* starts of runs that lines of one push are the first of */
+#define STORE_PARTS_EMPTY 1000       /* starts of runs of a host that are known when their lines are gone */
+#define STORE_LINE_LEAST  32         /* bytes that a line counts as at least, of all together */
 #define STORE_HOSTS_MAX   100000     /* hosts of one database; one of which nothing is kept is forgotten */
 #define STORE_RANGES_MAX  1024       /* runs of sequence numbers kept of one spool, class and sender */
 #define STORE_RANGES_OF_HOST 8192    /* the same of all spools of a host */
@@ -118,8 +122,9 @@ struct store_metric {
 /* Whether a point with this key may come without attributes. */
 bool store_knows_series(struct store *s, const void *key, size_t len);
 /*
- * -EDQUOT: the host has STORE_SERIES_MAX series, and this is another. Points of one host in a row share a
- * row of the database: store_end_points() (or a point of another host) writes it.
+ * -EDQUOT: the host has STORE_SERIES_MAX series, and this is another; or STORE_ROWS_OF_PUSH. Points of one
+ * host in a row share a row of the database: store_end_points() (or a point of another host) writes it.
+ * -EUSERS: so many rows of this host lie at this time that there is no place for one more.
  */
 int store_add_point(struct store *s, int64_t host, const struct store_metric *m);
 int store_end_points(struct store *s);
@@ -156,7 +161,7 @@ struct store_line {
         unsigned priority; /* of syslog, 0 … 7 */
         usec_t time;
 };
-/* 1: stored; 0: a repeat. */
+/* 1: stored; 0: a repeat. -EDQUOT: STORE_PARTS_OF_PUSH. */
 int store_add_line(struct store *s, int64_t host, const struct store_line *line, usec_t now);
 
 /* A record of the registry; value NULL: it is forgotten. */
@@ -241,6 +246,9 @@ struct store_line_row {
 };
 int store_list_lines(struct store *s, const struct store_line_filter *f,
                      int (*visit)(const struct store_line_row *l, void *userdata), void *userdata);
+/* Those of all runs with an id above since, the oldest first. */
+int store_list_all_lines(struct store *s, int64_t since, int64_t limit,
+                         int (*visit)(const struct store_line_row *l, void *userdata), void *userdata);
 /* The runs with lines that are, or lately were, kept. */
 int store_list_runs(struct store *s, int (*visit)(const char *run, void *userdata), void *userdata);
 /* The bytes of all lines that are kept. */
@@ -250,7 +258,7 @@ int store_line_bytes(struct store *s, uint64_t *ret);
 
 struct store_retention {
         uint32_t days;       /* points and events are dropped after that */
-        uint64_t line_bytes; /* of the lines of runs, their texts: the oldest go */
+        uint64_t line_bytes; /* of the lines of runs, their texts: the oldest go; STORE_LINE_LEAST */
         uint64_t bytes;      /* of used pages; the oldest points go first, events last */
 };
 /*
@@ -258,6 +266,13 @@ struct store_retention {
  * called again and again; ret_hosts says how many there are, so that a round has its time.
  */
 int store_tend(struct store *s, const struct store_retention *retention, usec_t now, unsigned *ret_hosts);
+/* The last piece left work that is not to wait for its turn. */
+bool store_is_behind(const struct store *s);
+/*
+ * More came than could be removed: it is twice as large as retention.bytes, or as it was when it was opened.
+ * Nothing more is to be written than what makes it smaller.
+ */
+bool store_is_full(const struct store *s);
 /* Up to which time it was tended, as the database has it; 0: not known. */
 int store_tended(struct store *s, usec_t *ret);
 

@@ -41,6 +41,8 @@ static int take_row(struct store *s, struct handover *h, sqlite3_stmt *q) {
                 r = handover_add(h, &(struct handed_point){ .host = points_host_of(row),
                                                            .series = p.items[i].series,
                                                            .ms = p.items[i].ms,
+                                                           .is_int = p.items[i].is_int,
+                                                           .i = p.items[i].i,
                                                            .d = p.items[i].d });
         h->through = row;
         return r;
@@ -184,5 +186,48 @@ int store_handover_state(struct store *s, struct handover_state *ret) {
         if (r < 0)
                 return r;
         *ret = (struct handover_state) { .waiting = (uint64_t) n, .expired = s->expired };
+        return 0;
+}
+
+/* --- Events and lines ------------------------------------------------------------------------------ */
+
+static const char *const positions[_HANDED_MAX] = { [HANDED_EVENTS] = "handed_events",
+                                                    [HANDED_LINES] = "handed_lines" };
+
+int store_set_handed(struct store *s, enum handed_records what, int64_t id) {
+        int r = store_begin(s);
+
+        if (r == 0)
+                r = store_run(s, ST_HANDED_PUT, BIND(TEXT(positions[what]), INT(id)));
+        if (r == 0)
+                r = store_commit(s);
+        store_rollback(s);
+        return r;
+}
+
+int store_handed(struct store *s, enum handed_records what, int64_t *ret) {
+        int64_t last = 0;
+        int r = store_ask(s, ST_HANDED, BIND(TEXT(positions[what])), ret, NULL);
+
+        if (r != 0)
+                return MIN(r, 0);
+        r = store_ask(s, what == HANDED_EVENTS ? ST_EVENT_LAST : ST_LINE_LAST, NULL, 0, &last, NULL);
+        if (r >= 0)
+                r = store_set_handed(s, what, last);
+        if (r == 0)
+                *ret = last;
+        return r;
+}
+
+int store_records_waiting(struct store *s, enum handed_records what, uint64_t *ret) {
+        int64_t position, n = 0;
+        int r = store_ask(s, ST_HANDED, BIND(TEXT(positions[what])), &position, NULL);
+
+        if (r > 0)
+                r = store_ask(s, what == HANDED_EVENTS ? ST_EVENTS_BEHIND : ST_LINES_BEHIND,
+                              BIND(INT(position)), &n, NULL);
+        if (r < 0)
+                return r;
+        *ret = (uint64_t) MAX(n, 0);
         return 0;
 }

@@ -3,7 +3,8 @@
 /*
  * Points that go to another store: rows of table samples that were not handed on yet. They are noted in
  * the transaction that writes them, and no copy is made: what retention removes is not handed on any more.
- * Rows are read host by host, the oldest of each first.
+ * Rows are read host by host, the oldest of each first. Events and lines go in the order in which they came:
+ * what was handed on of them is a position each.
  */
 #include "store.h"
 
@@ -12,7 +13,9 @@ void store_hand_over(struct store *s, bool on);
 
 struct handed_point {
         int64_t host, series, ms;
-        double d;
+        bool is_int;
+        int64_t i;
+        double d; /* also set when is_int */
 };
 struct handover {
         int64_t *rows; /* out of which the points are */
@@ -54,3 +57,13 @@ struct handover_state {
         uint64_t expired; /* rows that retention removed before they were handed on, since the start */
 };
 int store_handover_state(struct store *s, struct handover_state *ret);
+
+/* In table meta: handed_events and handed_lines. */
+enum handed_records { HANDED_EVENTS, HANDED_LINES, _HANDED_MAX };
+/* The id up to which they were handed on. The first time it is the last that there is: only what comes from
+ * then on goes. */
+int store_handed(struct store *s, enum handed_records what, int64_t *ret);
+/* All up to id are handed on, or given up: durably, in a transaction of its own. */
+int store_set_handed(struct store *s, enum handed_records what, int64_t id);
+/* How many wait; 0 of those that were never to be handed on. */
+int store_records_waiting(struct store *s, enum handed_records what, uint64_t *ret);

@@ -67,6 +67,25 @@ int store_event_before(struct store *s, usec_t time, int64_t *ret) {
 /* --- What runs print: lines, and the parts (one start of a run on a host) that they belong to ------ */
 
 #define LINES_AT_ONCE 500
+#define SHORT_LINES_AT_ONCE ((int64_t) 5000)
+#define LINES_ALWAYS 1000 /* however few bytes they may have together */
+
+/* The first line of a part. One whose lines are gone is known for a while, so that they are no news. */
+static int add_part(struct store *s, int64_t host, const struct store_line *l, int64_t *ret) {
+        int r;
+
+        if (s->parts >= STORE_PARTS_OF_PUSH)
+                return -EDQUOT;
+        s->parts++;
+        r = store_run(s, ST_PARTS_FORGET,
+                      BIND(INT(host), INT(STORE_PARTS_EMPTY), INT(STORE_PARTS_OF_PUSH)));
+        if (r >= 0)
+                r = store_run(s, ST_PART_ADD, BIND(TEXT(l->run), TEXT(l->invocation), INT(host), INT(0)));
+        if (r < 0)
+                return r;
+        *ret = sqlite3_last_insert_rowid(s->db);
+        return 0;
+}
 
 int store_add_line(struct store *s, int64_t host, const struct store_line *l, usec_t now) {
         int64_t part, last;
@@ -75,10 +94,9 @@ int store_add_line(struct store *s, int64_t host, const struct store_line *l, us
         if (r < 0)
                 return r;
         if (r == 0) {
-                r = store_run(s, ST_PART_ADD, BIND(TEXT(l->run), TEXT(l->invocation), INT(host), INT(0)));
+                r = add_part(s, host, l, &part);
                 if (r < 0)
                         return r;
-                part = sqlite3_last_insert_rowid(s->db);
                 last = 0;
         }
         if (l->number <= last)
@@ -93,13 +111,9 @@ int store_add_line(struct store *s, int64_t host, const struct store_line *l, us
         return r < 0 ? r : 1;
 }
 
-int store_list_lines(struct store *s, const struct store_line_filter *f,
-                     int (*visit)(const struct store_line_row *l, void *userdata), void *userdata) {
-        _cleanup_query_ sqlite3_stmt *q = NULL;
-        int r = store_query(s, f->since < 0 ? ST_LINES_DOWN : ST_LINES_UP,
-                            BIND(TEXT(f->run), INT(f->since), TEXT(f->host), TEXT(f->slice),
-                                 KNOWN(f->worker), INT(f->limit)),
-                            &q);
+static int visit_lines(sqlite3_stmt *q, int (*visit)(const struct store_line_row *l, void *userdata),
+                       void *userdata) {
+        int r = 0;
 
         while (store_next(q, &r)) {
                 struct store_line_row l = {
@@ -107,7 +121,7 @@ int store_list_lines(struct store *s, const struct store_line_filter *f,
                         .host = column_text(q, 1),
                         .missing = sqlite3_column_int64(q, 7),
                         .line = {
-                                .run = f->run,
+                                .run = column_text(q, 11),
                                 .slice = column_text(q, 2),
                                 .worker_id = column_int(q, 3),
                                 .generation = column_int(q, 4),
@@ -122,6 +136,25 @@ int store_list_lines(struct store *s, const struct store_line_filter *f,
                 r = visit(&l, userdata);
         }
         return r;
+}
+
+int store_list_lines(struct store *s, const struct store_line_filter *f,
+                     int (*visit)(const struct store_line_row *l, void *userdata), void *userdata) {
+        _cleanup_query_ sqlite3_stmt *q = NULL;
+        int r = store_query(s, f->since < 0 ? ST_LINES_DOWN : ST_LINES_UP,
+                            BIND(TEXT(f->run), INT(f->since), TEXT(f->host), TEXT(f->slice),
+                                 KNOWN(f->worker), INT(f->limit)),
+                            &q);
+
+        return r < 0 ? r : visit_lines(q, visit, userdata);
+}
+
+int store_list_all_lines(struct store *s, int64_t since, int64_t limit,
+                         int (*visit)(const struct store_line_row *l, void *userdata), void *userdata) {
+        _cleanup_query_ sqlite3_stmt *q = NULL;
+        int r = store_query(s, ST_LINES_ALL, BIND(INT(since), INT(limit)), &q);
+
+        return r < 0 ? r : visit_lines(q, visit, userdata);
 }
 
 int store_list_runs(struct store *s, int (*visit)(const char *run, void *userdata), void *userdata) {
@@ -139,6 +172,17 @@ int store_line_bytes(struct store *s, uint64_t *ret) {
 
         *ret = (uint64_t) MAX(bytes, 0);
         return r < 0 ? r : 0;
+}
+
+int store_drop_short_lines(struct store *s, uint64_t keep) {
+        int64_t most = (int64_t) (MIN(keep, (uint64_t) INT64_MAX) / STORE_LINE_LEAST) + LINES_ALWAYS;
+        int64_t first = 0, n = 0;
+        int r = store_ask(s, ST_LINES_COUNT, NULL, 0, &first, &n);
+
+        if (r < 0 || n <= most)
+                return MIN(r, 0);
+        s->tending.behind = s->tending.behind || n - most > SHORT_LINES_AT_ONCE;
+        return store_run(s, ST_LINES_DELETE, BIND(INT(first + MIN(n - most, SHORT_LINES_AT_ONCE) - 1)));
 }
 
 int store_drop_lines(struct store *s, uint64_t keep, usec_t before) {

@@ -237,3 +237,12 @@ void call_wait_of(const struct task_call *c, const char *wchan, struct call_wait
                 call_of_path(&call, &w) || call_of_rest(&call, &w)); /* else CALL_OTHER */
         *ret = w;
 }
+
+bool call_found_nothing(const struct task_call *c, int64_t result) {
+        struct call_wait w;
+
+        call_wait_of(c, "", &w);
+        if (w.kind == CALL_FD)
+                return result == -EAGAIN;
+        return result == 0 && (w.kind == CALL_POLL || w.kind == CALL_SELECT || w.kind == CALL_EPOLL);
+}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "waits.h"
 
+#include <assert.h>
 #include <poll.h>
 
 #include "proc_pid.h"
@@ -313,9 +314,10 @@ static void read_process(struct thread_waiting *t) {
                                 t); /* of a kernel without them: none is known */
 }
 
-int waits_read(const struct waits_of *from, struct waits *ret) {
+/* Reads what all threads of a process are beside; end() lets go of it. */
+static struct thread_waiting begin(const struct waits_of *from, struct waits *out) {
         struct thread_waiting t = { .from = from,
-                                    .out = ret,
+                                    .out = out,
                                     .locks = { .process = from->process,
                                                .memory = from->memory,
                                                .tasks = from->tasks,
@@ -323,14 +325,26 @@ int waits_read(const struct waits_of *from, struct waits *ret) {
                                                .runtime_end = from->runtime_end,
                                                .python = from->python,
                                                .n_python = from->n_python } };
+
+        (void) mounts_read(from->process, &t.mounts); /* what cannot be read is not there */
+        control_group_read(from->host, from->process, &t.group);
+        return t;
+}
+
+static void end(struct thread_waiting *t) {
+        mounts_clear(&t->mounts);
+        lock_places_clear(&t->locks);
+        free(t->file_locks);
+}
+
+int waits_read(const struct waits_of *from, struct waits *ret) {
+        struct thread_waiting t = begin(from, ret);
         int r;
 
         read_process(&t);
         r = sockets_read(from->process, &ret->sockets);
         if (r != -ENOMEM)
-                r = 0;                                /* what is not known of them is not there */
-        (void) mounts_read(from->process, &t.mounts); /* likewise */
-        control_group_read(from->host, from->process, &t.group);
+                r = 0; /* likewise */
         ret->threads = calloc(from->tasks->n + 1, sizeof(*ret->threads));
         if (!ret->threads)
                 r = -ENOMEM;
@@ -341,8 +355,30 @@ int waits_read(const struct waits_of *from, struct waits *ret) {
         }
         ret->n_threads = r == 0 ? from->tasks->n : 0;
         ret->cut |= ret->sockets.cut;
-        mounts_clear(&t.mounts);
-        lock_places_clear(&t.locks);
-        free(t.file_locks);
+        end(&t);
+        return r;
+}
+
+int waits_add_looks(const struct waits_of *from, struct waits *w) {
+        struct thread_waiting t = begin(from, w);
+        int r = 0;
+
+        assert(w->n_threads == from->tasks->n);
+        for (size_t i = 0; i < w->n_threads && r == 0; i++) {
+                const struct task *task = &from->tasks->items[i];
+                struct call_wait call;
+
+                if (task->state != 'R' || task->in.number < 0 || w->threads[i].n > 0)
+                        continue;
+                t.task = task;
+                t.looked = 0;
+                w->threads[i].first = (uint32_t) w->n;
+                call_wait_of(&task->in, "", &call);
+                r = add_of_call(&t, &call);
+                w->threads[i].n = (uint32_t) w->n - w->threads[i].first;
+                for (size_t k = w->threads[i].first; k < w->n; k++)
+                        w->items[k].w.spins = true;
+        }
+        end(&t);
         return r;
 }

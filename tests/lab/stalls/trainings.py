@@ -63,4 +63,6 @@ TRAININGS = {t.name: t for t in (
     Training("hub", "gRPC: two ranks sum the buckets of all, batches from two processes over ZeroMQ",
              "plain", ("hub.py",), lambda rank: 0 if rank else 1,
              packages=("python3-grpcio", "python3-zmq")),
+    Training("relay", "recursive halving by an event loop in a thread, batches from a pool of processes",
+             "plain", ("relay.py",), lambda rank: rank ^ 1, wanted={"killed": ("left", ("ended",))}),
 )}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "otlp.h"
+#include "push.h"
 
 #include <strings.h>
 

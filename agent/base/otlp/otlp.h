@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Builds OTLP requests (protobuf) out of samples and events. A builder is made once and used again; between
- * two requests it keeps what all of them begin with, and the last one until otlp_drop_output(). Texts are
- * copied when they are added; bytes that are no UTF-8 become '?', because a strict receiver would refuse the
- * whole request for one of them.
+ * Builds OTLP requests (protobuf) out of samples, events and lines, of one resource each: requests put
+ * behind each other are one request, of all their resources (protobuf, merging). A builder is made once and
+ * used again; between two requests it keeps what all of them begin with, and the last one until
+ * otlp_drop_output(). Texts are copied when they are added; bytes that are no UTF-8 become '?', because a
+ * strict receiver would refuse the whole request for one of them.
  */
 #include "base.h"
 #include "events.h"
@@ -22,7 +23,7 @@ struct otlp_attribute {
 /* counts[i] values were at most bounds[i], and above the bound before it; the last: above all bounds. */
 struct otlp_histogram {
         uint64_t count;
-        double sum, min, max; /* min and max: NAN when not known */
+        double sum, min, max; /* NAN: not known */
         const double *bounds;
         const uint64_t *counts; /* n_bounds + 1 */
         size_t n_bounds;
@@ -40,6 +41,7 @@ struct otlp_point {
         usec_t time_real, start_real;
         const struct otlp_attribute *attributes;
         size_t n_attributes;
+        json_t *labels; /* an object, which stands for attributes; NULL: none. Borrowed */
 };
 
 /* A log record. */
@@ -53,10 +55,14 @@ struct otlp_event {
         size_t n_body;
         const struct otlp_attribute *attributes;
         size_t n_attributes;
+        /* Of one that came as JSON: any value stands for the body, an object for the attributes. NULL: none.
+         * Borrowed */
+        json_t *json_body, *json_attributes;
 };
 
 struct otlp;
-/* resource attributes are copied; scope_version is the program's version (static). */
+/* resource attributes are copied; scope_version: of tpu-hostd, "" when it is not known; NULL: what comes is
+ * not from it. */
 int otlp_new(const struct otlp_attribute *resource, size_t n, const char *scope_version, struct otlp **ret);
 struct otlp *otlp_free(struct otlp *o);
 DEFINE_CLEANUP(struct otlp *, otlp_free)
@@ -75,8 +81,8 @@ int otlp_encode_metrics(struct otlp *o, const void **ret, size_t *ret_len);
 /* What an encode gave is not needed any more. */
 void otlp_drop_output(struct otlp *o);
 /*
- * Adds a line to those of the next otlp_encode_lines(), in order; points are not touched. -E2BIG when the
- * request would exceed max bytes (at most OTLP_REQUEST_MAX): encode and start again.
+ * Adds a line, or an event, to those of the next otlp_encode_lines(), in order; points are not touched.
+ * -E2BIG when the request would exceed max bytes (at most OTLP_REQUEST_MAX): encode and start again.
  */
 int otlp_add_line(struct otlp *o, const struct otlp_event *l, size_t max);
 /* All lines since the last encode as an ExportLogsServiceRequest, as otlp_encode_metrics(). 0 lines:

@@ -39,6 +39,7 @@ struct otlp {
         struct arena resource_arena, points_arena, scratch_arena;
         Otlp__Resource resource;
         Otlp__InstrumentationScope scope;
+        bool scoped; /* it is ours: it is said */
         size_t resource_bytes;
 
         struct metric *metrics[OTLP_METRICS_MAX];
@@ -63,12 +64,13 @@ int otlp_new(const struct otlp_attribute *resource, size_t n, const char *scope_
         if (r < 0)
                 return r;
         otlp__instrumentation_scope__init(&o->scope);
+        o->scoped = scope_version;
         o->scope.name = arena_text(&o->resource_arena, SCOPE_NAME);
-        o->scope.version = arena_text(&o->resource_arena, scope_version);
+        o->scope.version = arena_text(&o->resource_arena, scope_version ?: "");
         if (!o->scope.name || !o->scope.version)
                 return -ENOMEM;
         o->resource_bytes = METRIC_BYTES + otlp_attributes_bytes(resource, n) + strlen(SCOPE_NAME) +
-                            strlen(scope_version);
+                            strlen(o->scope.version);
         o->bytes = o->resource_bytes;
         *ret = TAKE_PTR(o);
         return 0;
@@ -129,6 +131,15 @@ static struct metric *new_metric(struct otlp *o, const struct otlp_point *p) {
         return t;
 }
 
+/* Those of a point, or of a record: as JSON, where there is some. */
+static int make_attributes(struct arena *arena, json_t *json, const struct otlp_attribute *a, size_t n,
+                           Otlp__KeyValue ***ret, size_t *ret_n) {
+        if (json)
+                return otlp_json_attributes(arena, json, ret, ret_n);
+        *ret_n = n;
+        return otlp_attributes_make(arena, a, n, ret);
+}
+
 static struct point *new_histogram(struct otlp *o, const struct otlp_point *p) {
         const struct otlp_histogram *h = p->histogram;
         struct point *t = arena_alloc(&o->points_arena, sizeof(*t));
@@ -136,14 +147,16 @@ static struct point *new_histogram(struct otlp *o, const struct otlp_point *p) {
         if (!t)
                 return NULL;
         otlp__histogram_data_point__init(&t->h);
-        t->h.n_attributes = p->n_attributes;
-        if (otlp_attributes_make(&o->points_arena, p->attributes, p->n_attributes, &t->h.attributes) < 0)
+        if (make_attributes(&o->points_arena, p->labels, p->attributes, p->n_attributes, &t->h.attributes,
+                            &t->h.n_attributes) < 0)
                 return NULL;
         t->h.time_unix_nano = p->time_real * NSEC_PER_USEC;
         t->h.start_time_unix_nano = p->start_real * NSEC_PER_USEC;
         t->h.count = h->count;
-        t->h.sum__case = OTLP__HISTOGRAM_DATA_POINT__SUM__SUM;
-        t->h.sum = h->sum;
+        if (!isnan(h->sum)) {
+                t->h.sum__case = OTLP__HISTOGRAM_DATA_POINT__SUM__SUM;
+                t->h.sum = h->sum;
+        }
         if (isfinite(h->min) && isfinite(h->max)) {
                 t->h.min__case = OTLP__HISTOGRAM_DATA_POINT__MIN__MIN;
                 t->h.min = h->min;
@@ -169,8 +182,8 @@ static struct point *new_point(struct otlp *o, const struct otlp_point *p) {
         if (!t)
                 return NULL;
         otlp__number_data_point__init(&t->m);
-        t->m.n_attributes = p->n_attributes;
-        if (otlp_attributes_make(&o->points_arena, p->attributes, p->n_attributes, &t->m.attributes) < 0)
+        if (make_attributes(&o->points_arena, p->labels, p->attributes, p->n_attributes, &t->m.attributes,
+                            &t->m.n_attributes) < 0)
                 return NULL;
         t->m.time_unix_nano = p->time_real * NSEC_PER_USEC;
         t->m.start_time_unix_nano = p->counter ? p->start_real * NSEC_PER_USEC : 0;
@@ -185,7 +198,8 @@ static struct point *new_point(struct otlp *o, const struct otlp_point *p) {
 }
 
 int otlp_add_point(struct otlp *o, const struct otlp_point *p) {
-        size_t bytes = POINT_BYTES + otlp_attributes_bytes(p->attributes, p->n_attributes);
+        size_t bytes = POINT_BYTES + otlp_attributes_bytes(p->attributes, p->n_attributes) +
+                       otlp_json_bytes(p->labels);
         struct metric *t = find_metric(o, p->name);
         bool known = t;
         struct point *point;
@@ -263,7 +277,7 @@ static int encode_points(struct otlp *o, size_t *ret_len) {
                         return r;
                 list[i] = &o->metrics[i]->m;
         }
-        of_scope.scope = &o->scope;
+        of_scope.scope = o->scoped ? &o->scope : NULL;
         of_scope.n_metrics = o->n_metrics;
         of_scope.metrics = list;
         of_resource.resource = &o->resource;
@@ -303,39 +317,46 @@ int otlp_encode_metrics(struct otlp *o, const void **ret, size_t *ret_len) {
 static size_t record_bytes(const struct otlp_event *e) {
         return POINT_BYTES + strlen(e->name) + (e->text ? strlen(e->text) : 0) +
                otlp_attributes_bytes(e->attributes, e->n_attributes) +
-               otlp_attributes_bytes(e->body, e->n_body);
+               otlp_attributes_bytes(e->body, e->n_body) + otlp_json_bytes(e->json_attributes) +
+               otlp_json_bytes(e->json_body);
+}
+
+/* A text, a value of JSON, or a key-value list; where it is none of them, or empty, there is no body. */
+static int make_body(struct arena *a, const struct otlp_event *e, struct record *t) {
+        otlp__any_value__init(&t->body);
+        otlp__key_value_list__init(&t->list);
+        if (e->json_body) {
+                t->m.body = json_is_null(e->json_body) ? NULL : &t->body;
+                return otlp_json_value(a, e->json_body, &t->body);
+        }
+        t->m.body = e->text || e->n_body > 0 ? &t->body : NULL;
+        if (e->text) {
+                t->body.value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
+                t->body.string_value = arena_text(a, e->text);
+                return t->body.string_value ? 0 : -ENOMEM;
+        }
+        t->list.n_values = e->n_body;
+        t->body.value_case = OTLP__ANY_VALUE__VALUE_KVLIST_VALUE;
+        t->body.kvlist_value = &t->list;
+        return otlp_attributes_make(a, e->body, e->n_body, &t->list.values);
 }
 
 /* NULL: out of memory. */
 static struct record *new_record(struct arena *a, const struct otlp_event *e) {
         struct record *t = arena_alloc(a, sizeof(*t));
 
-        assert(!e->text || e->n_body == 0);
+        assert((e->text != NULL) + (e->n_body > 0) + (e->json_body != NULL) <= 1);
         if (!t)
                 return NULL;
         otlp__log_record__init(&t->m);
-        otlp__any_value__init(&t->body);
-        otlp__key_value_list__init(&t->list);
         t->m.time_unix_nano = t->m.observed_time_unix_nano = e->time_real * NSEC_PER_USEC;
         t->m.severity_number = (uint32_t) e->severity;
         t->m.severity_text = arena_text(a, severity_name(e->severity));
         t->m.event_name = arena_text(a, e->name);
-        t->m.n_attributes = e->n_attributes;
-        t->list.n_values = e->n_body;
-        if (!t->m.severity_text || !t->m.event_name ||
-            otlp_attributes_make(a, e->attributes, e->n_attributes, &t->m.attributes) < 0 ||
-            otlp_attributes_make(a, e->body, e->n_body, &t->list.values) < 0)
+        if (!t->m.severity_text || !t->m.event_name || make_body(a, e, t) < 0 ||
+            make_attributes(a, e->json_attributes, e->attributes, e->n_attributes, &t->m.attributes,
+                            &t->m.n_attributes) < 0)
                 return NULL;
-        if (e->text) {
-                t->body.value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
-                t->body.string_value = arena_text(a, e->text);
-                if (!t->body.string_value)
-                        return NULL;
-        } else {
-                t->body.value_case = OTLP__ANY_VALUE__VALUE_KVLIST_VALUE;
-                t->body.kvlist_value = &t->list;
-        }
-        t->m.body = e->text || e->n_body > 0 ? &t->body : NULL;
         return t;
 }
 
@@ -346,7 +367,7 @@ static int encode_records(struct otlp *o, Otlp__LogRecord **records, size_t n, s
         Otlp__ScopeLogs of_scope = OTLP__SCOPE_LOGS__INIT, *scopes = &of_scope;
         int r;
 
-        of_scope.scope = &o->scope;
+        of_scope.scope = o->scoped ? &o->scope : NULL;
         of_scope.n_log_records = n;
         of_scope.log_records = records;
         of_resource.resource = &o->resource;

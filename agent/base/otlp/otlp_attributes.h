@@ -31,3 +31,11 @@ size_t otlp_attributes_bytes(const struct otlp_attribute *a, size_t n);
 /* *ret is NULL for none. */
 int otlp_attributes_make(struct arena *arena, const struct otlp_attribute *a, size_t n,
                          Otlp__KeyValue ***ret);
+
+/* The same of what came as JSON: null is no value, and whole numbers stay whole. As deep as the JSON is. */
+
+/* NULL: 0. */
+size_t otlp_json_bytes(json_t *v);
+int otlp_json_value(struct arena *arena, json_t *v, Otlp__AnyValue *ret);
+/* The members of an object; *ret is NULL when it has none. */
+int otlp_json_attributes(struct arena *arena, json_t *object, Otlp__KeyValue ***ret, size_t *ret_n);
