@@ -97,9 +97,8 @@ static unsigned otlp_connections(void) {
 static int open_server(struct collector *c, const struct tcp_address *a, const char *text,
                        struct http_server_options *o, struct http_server **ret,
                        char ret_where[static TCP_ADDRESS_TEXT_MAX]) {
-        int r;
+        int r = tcp_address_listen(a, &o->fd, ret_where);
 
-        r = tcp_address_listen(a, &o->fd, ret_where);
         if (r < 0)
                 return log_error_errno(r, "cannot listen on %s for %s: %m", text, o->name);
         o->header_max = HEADER_MAX;

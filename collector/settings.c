@@ -61,9 +61,8 @@ static int override_text(char *dest, size_t size, const char *value, const char 
 
 static int check_address(const char *text, const char *option, const char *key, bool insecure,
                          struct tcp_address *ret) {
-        int r;
+        int r = tcp_address_parse(text, ret);
 
-        r = tcp_address_parse(text, ret);
         if (r < 0)
                 return log_error_errno(r,
                                        "--%s (%s=): '%s' is no ADDRESS:PORT, for example 127.0.0.1:4318 or "
@@ -99,9 +98,8 @@ static int check_tokens(struct collector_settings *s) {
 /* Who may call, and which host an agent's certificate is. */
 static int check_callers(struct collector_settings *s) {
         char why[NAME_LIST_WHY_MAX];
-        int r;
+        int r = tls_callers_set(&s->agents, s->allow_agents, "", s->deny);
 
-        r = tls_callers_set(&s->agents, s->allow_agents, "", s->deny);
         if (r >= 0)
                 r = tls_callers_set(&s->people, s->allow_readers, s->allow_actors, s->deny);
         if (r < 0)
@@ -190,9 +188,8 @@ static int check_slots(struct collector_settings *s) {
 
 static int check_settings(struct collector_settings *s) {
         bool open;
-        int r;
+        int r = check_tls(s);
 
-        r = check_tls(s);
         if (r >= 0)
                 r = check_proxies(s);
         if (r >= 0)
@@ -276,9 +273,8 @@ static int load_settings(const struct command_line *c, const struct options *o,
         _cleanup_(config_clear) struct config config = { .items = items,
                                                          .n_items = ELEMENTSOF(items) };
         _cleanup_host_ struct host host = HOST_NULL;
-        int r;
+        int r = host_open(o->root, &host);
 
-        r = host_open(o->root, &host);
         if (r < 0)
                 return log_error_errno(r, "--root %s: %m", o->root ?: "/");
         r = config_load(&config, &host, "collectord", o->config);
@@ -317,9 +313,8 @@ static int load_settings(const struct command_line *c, const struct options *o,
 int collector_settings_load(int argc, char *argv[], struct collector_settings *ret, int *ret_exit) {
         struct command_line c = { 0 };
         struct options o;
-        int r;
+        int r = parse_command_line(argc, argv, &c, &o);
 
-        r = parse_command_line(argc, argv, &c, &o);
         if (r < 0) {
                 *ret_exit = options_exit(r);
                 return 0;

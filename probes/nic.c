@@ -265,9 +265,8 @@ int probe_nic(const struct host *h, const struct probe_context *c, struct sink *
         const struct link_table *t = &f.links;
         char n_links[24];
         size_t found = 0;
-        int r;
+        int r = links_read(h, &f.links);
 
-        r = links_read(h, &f.links);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < t->n; i++)

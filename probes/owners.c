@@ -70,9 +70,8 @@ static void tell_ports(const struct device_owners *o, struct sink *s) {
 
 int probe_owners(const struct host *h, const struct probe_context *c, struct sink *s) {
         struct walk w = { c->owners, s, 0 };
-        int r;
+        int r = tpu_visit_nodes(h, visit, &w);
 
-        r = tpu_visit_nodes(h, visit, &w);
         if (r == 0 && w.n > 0 && c->owners && c->owners->error == 0)
                 tell_ports(c->owners, s);
         if (r < 0 || (w.n > 0 && c->owners && c->owners->error == 0))

@@ -153,9 +153,8 @@ static void check_file(const struct host *h, struct sink *s) {
         struct seen v = { .any = false };
         struct host_stat etc;
         char *save = NULL;
-        int r;
+        int r = text ? host_read(h, path, text, ENVIRONMENT_MAX, NULL) : -ENOMEM;
 
-        r = text ? host_read(h, path, text, ENVIRONMENT_MAX, NULL) : -ENOMEM;
         if (r == -ENOENT && host_stat(h, "/etc", &etc) == 0) {
                 text[0] = '\0';
                 r = 0;

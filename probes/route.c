@@ -26,9 +26,8 @@ static int judge_both(const struct intent *i, const struct found *f, struct find
 
 static int judge_routes(const struct host *h, const struct intent *i, struct found *f, struct sink *s) {
         _cleanup_finding_list_ struct finding_list list = FINDING_LIST_NULL;
-        int r;
+        int r = links_read(h, &f->links);
 
-        r = links_read(h, &f->links);
         if (r < 0)
                 return r;
         f->routes_error = routes_read(h, &f->routes);

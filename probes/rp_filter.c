@@ -5,9 +5,8 @@
 
 static int judge_filters(const struct host *h, const struct intent *i, struct found *f, struct sink *s) {
         _cleanup_finding_list_ struct finding_list list = FINDING_LIST_NULL;
-        int r;
+        int r = links_read(h, &f->links);
 
-        r = links_read(h, &f->links);
         if (r < 0)
                 return r;
         plan_read_rp_filters(h, i, f);

@@ -48,9 +48,8 @@ const struct probe *probe_find(const char *name) {
 
 int probe_run(const struct probe *p, const struct host *h, const struct probe_context *c, struct sink *s) {
         struct finding f;
-        int r;
+        int r = p->run(h, c, s);
 
-        r = p->run(h, c, s);
         if (r >= 0)
                 return r;
         finding_init(&f, p->name, NULL);

@@ -152,9 +152,8 @@ static void check_access(const struct host *h, const struct tpu_inventory *v, st
 
 int probe_tpu(const struct host *h, const struct probe_context *c, struct sink *s) {
         struct tpu_inventory v;
-        int r;
+        int r = tpu_inventory_read(h, &v);
 
-        r = tpu_inventory_read(h, &v);
         if (r < 0)
                 return r;
         check_count(h, &v, c, s);

@@ -164,9 +164,8 @@ static int visit_accel(const char *name, void *userdata) {
 int tpu_inventory_read(const struct host *h, struct tpu_inventory *ret) {
         struct tpu_inventory v = { 0 };
         struct walk w = { h, &v };
-        int r;
+        int r = host_list(h, PCI_DEVICES, visit_pci, &w);
 
-        r = host_list(h, PCI_DEVICES, visit_pci, &w);
         if (r < 0)
                 return r;
         r = host_list(h, ACCEL_CLASS, visit_accel, &w);
@@ -178,9 +177,8 @@ int tpu_inventory_read(const struct host *h, struct tpu_inventory *ret) {
 
 int tpu_are_there(const struct host *h) {
         struct tpu_inventory v;
-        int r;
+        int r = tpu_inventory_read(h, &v);
 
-        r = tpu_inventory_read(h, &v);
         return r < 0 ? r : v.n > 0;
 }
 
@@ -227,9 +225,8 @@ static int visit_accel_node(const char *name, void *userdata) {
 int tpu_inventory_visit_nodes(const struct host *h, const struct tpu_inventory *v,
                               int (*visit)(const char *node, void *userdata), void *userdata) {
         struct node_walk w = { .h = h, .inventory = v, .visit = visit, .userdata = userdata };
-        int r;
+        int r = host_list(h, PCI_DEVICES, visit_vfio_node, &w);
 
-        r = host_list(h, PCI_DEVICES, visit_vfio_node, &w);
         if (r != 0)
                 return r;
         r = host_list(h, ACCEL_CLASS, visit_accel_node, &w);
@@ -238,9 +235,8 @@ int tpu_inventory_visit_nodes(const struct host *h, const struct tpu_inventory *
 
 int tpu_visit_nodes(const struct host *h, int (*visit)(const char *node, void *userdata), void *userdata) {
         struct tpu_inventory v;
-        int r;
+        int r = tpu_inventory_read(h, &v);
 
-        r = tpu_inventory_read(h, &v);
         if (r < 0)
                 return r == -ENOPKG ? 0 : r; /* which devices are chips is not known */
         return tpu_inventory_visit_nodes(h, &v, visit, userdata);

@@ -196,21 +196,16 @@ int verb_bundle(const struct ctl *c, int argc, char *argv[]) {
                 { "full", NULL, "with 1000 lines and all that is kept, however long", NULL, &b.full },
                 OPTION_COLLECTOR(&url),
         };
-        struct options o = {
-                .program = "tpuctl bundle",
-                .synopsis = "RUN [--output FILE] [--full]",
-                .defs = defs,
-                .n_defs = ELEMENTSOF(defs),
-                .summary = "Packs what is known of a run into one JSON file of at most 50 kB, without "
-                           "secrets:\nwhy it ended, its last stall and the verdict, its last lines, "
-                           "and what this host has of it."
-        };
+        struct options o = VERB_OPTIONS(
+                "bundle", "RUN [--output FILE] [--full]", defs,
+                "Packs what is known of a run into one JSON file of at most 50 kB, without secrets:\n"
+                "why it ended, its last stall and the verdict, its last lines, and what this host has of "
+                "it.");
         struct collector collector;
         char own[64 + sizeof(".bundle.json")];
         struct words w;
-        int r;
+        int r = words_parse(c, &o, argc, argv, 1, 1, &w);
 
-        r = words_parse(c, &o, argc, argv, 1, 1, &w);
         if (r < 0)
                 return options_exit(r);
         if (words_check_run_name(&o, w.items[0]) < 0 || collector_open(&o, url, &collector) < 0)

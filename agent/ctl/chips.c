@@ -68,12 +68,9 @@ static const struct column chip_columns[] = {
 static int screen_chips(json_t *answer, usec_t now, FILE *out) {
         const json_t *devices = json_object_get(answer, "devices"),
                      *chips = json_object_get(answer, "chips");
-        int r = 0;
+        int r = show_list(out, devices, now, device_columns, ELEMENTSOF(device_columns),
+                          "no TPU device on this host\n");
 
-        if (json_array_size(devices) == 0)
-                fputs("no TPU device on this host\n", out);
-        else
-                r = show_table(out, devices, now, device_columns, ELEMENTSOF(device_columns));
         if (r == 0 && json_array_size(chips) > 0) {
                 show(out, answer, now,
                      "\nas libtpu reported[ for run {run}], {looked:age} ago"
@@ -136,17 +133,13 @@ int verb_chips(const struct ctl *c, int argc, char *argv[]) {
                 { "watch", NULL, "show it again every 2 s until it is interrupted", NULL, &watch },
                 OPTION_JSON(&json),
         };
-        struct options o = { .program = "tpuctl chips",
-                             .synopsis = "[--watch] [--json]",
-                             .defs = defs,
-                             .n_defs = ELEMENTSOF(defs),
-                             .summary = "Shows who holds each TPU device of this host, and how full and "
-                                        "busy each chip is." };
+        struct options o = VERB_OPTIONS(
+                "chips", "[--watch] [--json]", defs,
+                "Shows who holds each TPU device of this host, and how full and busy each chip is.");
         struct view v = { &o, &json };
         struct words w;
-        int r;
+        int r = words_parse(c, &o, argc, argv, 0, 0, &w);
 
-        r = words_parse(c, &o, argc, argv, 0, 0, &w);
         if (r < 0)
                 return options_exit(r);
         return watch ? live_show(draw_chips, &v) : draw_chips(&v);

@@ -43,19 +43,14 @@ int verb_identity(const struct ctl *c, int argc, char *argv[]) {
         _cleanup_host_ struct host h = HOST_NULL;
         bool json = false;
         const struct option_def defs[] = { { "json", NULL, "print JSON", NULL, &json } };
-        struct options o = {
-                .program = "tpuctl identity",
-                .synopsis = "[--json]",
-                .defs = defs,
-                .n_defs = ELEMENTSOF(defs),
-                .summary = "Shows slice, worker, peers and chips of this host, the source of each, and "
-                           "what contradicts what.\n"
-                           "--config FILE replaces identity.conf. Exit code as of a check."
-        };
+        struct options o = VERB_OPTIONS(
+                "identity", "[--json]", defs,
+                "Shows slice, worker, peers and chips of this host, the source of each, and what "
+                "contradicts what.\n"
+                "--config FILE replaces identity.conf. Exit code as of a check.");
         struct words w;
-        int r;
+        int r = words_parse(c, &o, argc, argv, 0, 0, &w);
 
-        r = words_parse(c, &o, argc, argv, 0, 0, &w);
         if (r < 0)
                 return options_exit(r);
         r = host_open(o.root, &h);
@@ -116,9 +111,8 @@ static int env(const struct options *o, struct environment_options *wanted, bool
         _cleanup_identity_ struct identity identity = IDENTITY_NULL;
         _cleanup_host_ struct host h = HOST_NULL;
         char why[ENVIRONMENT_WHY_MAX] = "", nics[INTENT_NICS_TEXT_MAX] = "";
-        int r;
+        int r = host_open(o->root, &h);
 
-        r = host_open(o->root, &h);
         if (r == 0)
                 find_nics(&h, nics);
         wanted->interfaces = nics;
@@ -142,7 +136,7 @@ static int env_of_run(const struct options *o, const char *name, bool json) {
         Local__EnvironmentReply *reply;
         struct problem problem = { 0 };
         struct frame f;
-        json_t *list;
+        json_auto_t *list = NULL;
         int r;
 
         m.name = wire_text(name);
@@ -168,9 +162,7 @@ static int env_of_run(const struct options *o, const char *name, bool json) {
                 print_clean(stderr, reply->hidden[i], false);
                 fputc('\n', stderr);
         }
-        r = json ? report_print_json(stdout, json_pack("{s:s, s:o}", "name", name, "environment", list)) : 0;
-        if (!json)
-                json_decref(list);
+        r = json ? report_print_json(stdout, json_pack("{s:s, s:O}", "name", name, "environment", list)) : 0;
         local__environment_reply__free_unpacked(reply, NULL);
         return r < 0 || fflush(stdout) == EOF ? EXIT_REFUSED : 0;
 }
@@ -197,22 +189,17 @@ int verb_env(const struct ctl *c, int argc, char *argv[]) {
                 { "explain", NULL, "say in a comment before each line where it comes from", NULL, &explain },
                 { "json", NULL, "print JSON", NULL, &json },
         };
-        struct options o = {
-                .program = "tpuctl env",
-                .synopsis = "[--framework NAME] [--explain | --json] [KEY=VALUE… | RUN]",
-                .defs = defs,
-                .n_defs = ELEMENTSOF(defs),
-                .summary = "Prints the environment that 'tpuctl run' gives a run, ready for a shell. "
-                           "KEY=VALUE: what you would set yourself;\n"
-                           "it is never overridden, and a difference is reported on standard error. RUN: "
-                           "what a run of this "
-                           "host has, for\nits user and root; values of secrets are not shown."
-        };
+        struct options o = VERB_OPTIONS(
+                "env", "[--framework NAME] [--explain | --json] [KEY=VALUE… | RUN]", defs,
+                "Prints the environment that 'tpuctl run' gives a run, ready for a shell. KEY=VALUE: what "
+                "you would set yourself;\n"
+                "it is never overridden, and a difference is reported on standard error. RUN: what a run "
+                "of this host has, for\n"
+                "its user and root; values of secrets are not shown.");
         struct environment_options wanted = { .framework = FRAMEWORK_PLAIN };
         struct words w;
-        int r;
+        int r = words_parse(c, &o, argc, argv, 0, WORDS_MAX, &w);
 
-        r = words_parse(c, &o, argc, argv, 0, WORDS_MAX, &w);
         if (r < 0)
                 return options_exit(r);
         if (w.n == 1 && !strchr(w.items[0], '='))

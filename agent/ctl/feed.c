@@ -35,7 +35,7 @@ static int feed_path(const struct feed *f, unsigned wait, char path[static FEED_
 
 int feed_ask(struct feed *f, unsigned wait, json_t **ret, struct problem *problem) {
         char path[FEED_PATH_SIZE];
-        json_t *answer;
+        json_auto_t *answer = NULL;
         int r = feed_path(f, wait, path);
 
         if (r < 0)
@@ -44,12 +44,10 @@ int feed_ask(struct feed *f, unsigned wait, json_t **ret, struct problem *proble
         if (r < 0)
                 return r;
         if (!json_is_array(json_object_get(answer, f->list)) ||
-            !json_is_integer(json_object_get(answer, "next"))) {
-                json_decref(answer);
+            !json_is_integer(json_object_get(answer, "next")))
                 return problem_set(problem, -EPROTO, NULL, "the collector's answer has no %s", f->list);
-        }
         f->next = json_integer_value(json_object_get(answer, "next"));
-        *ret = answer;
+        *ret = TAKE_PTR(answer);
         return 0;
 }
 
@@ -141,16 +139,12 @@ int screen_events(json_t *answer, usec_t now, FILE *out) {
         const json_t *events = json_object_get(answer, "events");
         json_t *e;
         size_t i;
-        int r = json_is_array(events) ? 0 : -EPROTO;
+        int r = 0;
 
-        if (r == 0 && json_array_size(events) == 0) {
-                fputs("no events\n", out);
-                return 0;
-        }
         json_array_foreach(events, i, e)
                 if (r == 0)
                         r = add_words(e);
-        return r < 0 ? r : show_table(out, events, now, columns, ELEMENTSOF(columns));
+        return r < 0 ? r : show_list(out, events, now, columns, ELEMENTSOF(columns), "no events\n");
 }
 
 /* Without columns: they come one by one. */
@@ -196,29 +190,28 @@ static int since_text(const char *value, char ret[static CLOCK_TEXT_MAX]) {
 
 /* All since --since, or the newest, as one answer. */
 static int ask_events(struct feed *f, json_t **ret, struct problem *problem) {
-        json_t *answer, *more = NULL, *list;
+        json_auto_t *answer = NULL;
         int r = feed_ask(f, 0, &answer, problem);
         size_t n = r < 0 ? 0 : json_array_size(json_object_get(answer, "events"));
 
         if (r < 0)
                 return r;
         /* An answer may also end for its size: the last one is empty. */
-        while (r == 0 && n > 0 && f->first_value) {
+        while (n > 0 && f->first_value) {
+                json_auto_t *more = NULL;
+                json_t *list;
+
                 r = feed_ask(f, 0, &more, problem);
                 if (r < 0)
-                        break;
+                        return r;
                 list = json_object_get(more, "events");
                 n = json_array_size(list);
                 if (json_array_extend(json_object_get(answer, "events"), list) < 0 ||
                     json_object_set(answer, "next", json_object_get(more, "next")) < 0)
-                        r = problem_set(problem, -ENOMEM, NULL, "out of memory");
-                json_decref(more);
+                        return problem_set(problem, -ENOMEM, NULL, "out of memory");
         }
-        if (r < 0)
-                json_decref(answer);
-        else
-                *ret = answer;
-        return r;
+        *ret = TAKE_PTR(answer);
+        return 0;
 }
 
 static int show_events(struct feed *f, const struct options *o, bool follow, bool json) {
@@ -248,22 +241,18 @@ int verb_events(const struct ctl *c, int argc, char *argv[]) {
                   &follow },
                 { "json", NULL, "print JSON; with --follow one object a line", NULL, &json },
         };
-        struct options o = {
-                .program = "tpuctl events",
-                .synopsis = "[--collector URL] [--host NAME] [--slice NAME] [--name NAME] [--since TIME] "
-                            "[--follow] [--json]",
-                .defs = defs,
-                .n_defs = ELEMENTSOF(defs),
-                .summary = "Shows the newest " AS_TEXT(
-                        EVENTS_SHOWN) " events that the collector has, or all since a time, newest last.",
-        };
+        struct options o = VERB_OPTIONS(
+                "events",
+                "[--collector URL] [--host NAME] [--slice NAME] [--name NAME] [--since TIME] [--follow] "
+                "[--json]",
+                defs, "Shows the newest " AS_TEXT(EVENTS_SHOWN)
+                      " events that the collector has, or all since a time, newest last.");
         struct feed f = { .program = o.program, .list = "events", .first_key = "from", .next = -1,
                           .path = "/api/v1/events?limit=" AS_TEXT(EVENTS_SHOWN) };
         char from[CLOCK_TEXT_MAX];
         struct words w;
-        int r;
+        int r = words_parse(c, &o, argc, argv, 0, 0, &w);
 
-        r = words_parse(c, &o, argc, argv, 0, 0, &w);
         if (r < 0)
                 return options_exit(r);
         if ((since && since_text(since, from) < 0) || collector_open(&o, url, &f.collector) < 0)

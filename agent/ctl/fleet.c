@@ -59,10 +59,9 @@ static int screen_slices(json_t *answer, usec_t now, FILE *out) {
         json_array_foreach(list, i, s)
                 if (r == 0 && json_is_object(json_object_get(s, "gang")))
                         r = json_array_append(rows, s) < 0 ? -ENOMEM : 0;
-        if (r == 0 && json_array_size(rows) == 0)
-                fputs("no slice yet: no host has reported to this registry\n", out);
-        else if (r == 0)
-                r = show_table(out, rows, now, columns, ELEMENTSOF(columns));
+        if (r == 0)
+                r = show_list(out, rows, now, columns, ELEMENTSOF(columns),
+                              "no slice yet: no host has reported to this registry\n");
         json_decref(rows);
         json_array_foreach(list, i, s)
                 print_missing(s, now, out);
@@ -82,14 +81,9 @@ static int screen_stalls(json_t *answer, usec_t now, FILE *out) {
                   .cell = "[{recovered?}went on|{confirmed?}stands|{outcome?}{outcome}|asked]" },
                 { .title = "VERDICT", .cell = "{summary}", .shrinks = true },
         };
-        const json_t *list = json_object_get(answer, "episodes");
 
-        if (!json_is_array(list))
-                return -EPROTO;
-        if (json_array_size(list) > 0)
-                return show_table(out, list, now, columns, ELEMENTSOF(columns));
-        fputs("no stacks were asked for yet\n", out);
-        return 0;
+        return show_list(out, json_object_get(answer, "episodes"), now, columns, ELEMENTSOF(columns),
+                         "no stacks were asked for yet\n");
 }
 
 /* --- Suspects ------------------------------------------------------------------------------------------ */
@@ -122,40 +116,33 @@ static int screen_suspects(json_t *answer, usec_t now, FILE *out) {
 /* All pages as one answer. A collector without pages says no "next". */
 static int ask_all(struct collector *c, const char *slice, const char *state, json_t **ret,
                    struct problem *problem) {
-        json_t *all = json_array();
+        json_auto_t *all = json_array();
         char offset[24] = "";
-        int r = all ? 0 : -ENOMEM;
 
-        for (bool more = true; r == 0 && more;) {
+        for (bool more = true; more;) {
                 char path[PATH_SIZE] = "/api/v1/hosts";
-                json_t *answer = NULL, *next;
+                json_auto_t *answer = NULL;
+                const json_t *next;
+                int r = path_parameter(path, sizeof(path), "slice", slice);
 
-                r = path_parameter(path, sizeof(path), "slice", slice);
                 if (r == 0)
                         r = path_parameter(path, sizeof(path), "state", state);
                 if (r == 0)
                         r = path_parameter(path, sizeof(path), "offset", offset[0] ? offset : NULL);
-                if (r < 0) {
-                        (void) problem_set(problem, r, NULL, "--slice or --state: %s", strerror(-r));
-                        break;
-                }
+                if (r < 0)
+                        return problem_set(problem, r, NULL, "--slice or --state: %s", strerror(-r));
                 r = collector_call(c, NULL, path, NULL, 0, &answer, problem);
                 if (r < 0)
-                        break;
+                        return r;
                 next = json_object_get(answer, "next");
                 more = json_is_integer(next);
                 (void) snprintf(offset, sizeof(offset), "%lld", (long long) json_integer_value(next));
-                if (json_is_array(json_object_get(answer, "hosts")))
-                        r = json_array_extend(all, json_object_get(answer, "hosts")) < 0 ? -ENOMEM : 0;
-                else
-                        r = problem_set(problem, -EPROTO, NULL, "the collector's answer has no hosts");
-                json_decref(answer);
+                if (!json_is_array(json_object_get(answer, "hosts")))
+                        return problem_set(problem, -EPROTO, NULL, "the collector's answer has no hosts");
+                if (json_array_extend(all, json_object_get(answer, "hosts")) < 0)
+                        return problem_set(problem, -ENOMEM, NULL, "out of memory");
         }
-        if (r < 0) {
-                json_decref(all);
-                return r;
-        }
-        *ret = json_pack("{s:o}", "hosts", all);
+        *ret = json_pack("{s:O}", "hosts", all);
         return *ret ? 0 : problem_set(problem, -ENOMEM, NULL, "out of memory");
 }
 
@@ -308,16 +295,13 @@ int verb_fleet(const struct ctl *c, int argc, char *argv[]) {
                 OPTION_JSON(&json),
         };
         _cleanup_free_ char *summary = summary_text();
-        struct options o = { .program = "tpuctl fleet",
-                             .synopsis =
-                                     "[WORD …] [--collector URL] [--slice NAME] [--state STATE] [--json]",
-                             .defs = defs,
-                             .n_defs = ELEMENTSOF(defs),
-                             .summary = summary ? summary : "" };
+        struct options o = VERB_OPTIONS(
+                "fleet", "[WORD …] [--collector URL] [--slice NAME] [--state STATE] [--json]", defs,
+                summary ? summary : "");
         const struct fleet_order *order;
         struct collector collector;
         struct problem problem;
-        json_t *answer;
+        json_auto_t *answer = NULL;
         struct words w;
         int r;
 
@@ -342,8 +326,6 @@ int verb_fleet(const struct ctl *c, int argc, char *argv[]) {
                                                      "slice", slice, "state", state));
         if (r < 0)
                 fputs("tpuctl fleet: --slice and --state are UTF-8\n", stderr);
-        if (r < 0)
-                json_decref(answer);
         return r < 0 ? EXIT_USAGE
-                     : answer_print(&o, answer, &(struct answer_as){ json, screen_fleet, NULL });
+                     : answer_print(&o, TAKE_PTR(answer), &(struct answer_as){ json, screen_fleet, NULL });
 }

@@ -94,21 +94,16 @@ static bool is_plain(const char *word) {
                strlen(word) < 64;
 }
 
-static int misuse(const struct given *g, const char *text, const char *word) {
-        return options_fail(g->options->program, -EINVAL, "%s%s%s%s\nTry '%s --help'.", text,
-                            word ? " '" : "", word ? word : "", word ? "'" : "", g->options->program);
-}
-
 static int check_names(struct given *g) {
         const char *const *w = g->words.items;
 
         for (size_t i = 0; i < g->which->named; i++)
                 if (!is_plain(w[i]))
-                        return misuse(g, "this is no name:", w[i]);
+                        return words_misuse(g->options, "this is no name:", w[i]);
         if (g->host && !is_plain(g->host))
-                return misuse(g, "this is no name:", g->host);
+                return words_misuse(g->options, "this is no name:", g->host);
         if (g->which->named == 2 && w[1][strspn(w[1], "0123456789")])
-                return misuse(g, "WORKER is a number, not", w[1]);
+                return words_misuse(g->options, "WORKER is a number, not", w[1]);
         if (g->which->named == 2)
                 (void) snprintf(g->about, sizeof(g->about), "worker %s of slice %s", w[1], w[0]);
         else
@@ -125,17 +120,17 @@ static int take_reason(struct given *g) {
         int r;
 
         if (!g->which->reason)
-                return *text ? misuse(g, "one word too many:", text) : 0;
+                return *text ? words_misuse(g->options, "one word too many:", text) : 0;
         if (!text)
                 return -ENOMEM;
         r = *text ? 0 : order_ask("Why? Others will read it: ", g->reason, sizeof(g->reason));
-        if (r < 0 && r != -E2BIG)
-                return misuse(g, "a reason is missing; usage:", g->options->synopsis);
         if (r == -E2BIG || strlen(text) >= sizeof(g->reason))
-                return misuse(g, "the reason is at most 199 bytes", NULL);
+                return words_misuse(g->options, "the reason is at most 199 bytes", NULL);
         if (*text)
                 (void) snprintf(g->reason, sizeof(g->reason), "%s", text);
-        return *g->reason ? 0 : misuse(g, "a reason is missing; usage:", g->options->synopsis);
+        if (r < 0 || !*g->reason)
+                return words_misuse(g->options, "a reason is missing; usage:", g->options->synopsis);
+        return 0;
 }
 
 /* One host in observe changes little, and is taken back as easily. */
@@ -170,14 +165,13 @@ static int call_path(const struct given *g, const char *kind, char path[static P
 static int call(const struct given *g, struct collector *c, const char *method, const char *kind) {
         char path[PATH_SIZE];
         struct problem problem;
-        json_t *answer = NULL;
+        json_auto_t *answer = NULL;
         int r = call_path(g, kind, path);
 
         if (r < 0)
                 r = problem_set(&problem, r, NULL, "what is ordered: %s", strerror(-r));
         else
                 r = collector_call(c, method, path, NULL, 0, &answer, &problem);
-        json_decref(answer);
         return r < 0 ? problem_complain(&problem) : 0;
 }
 

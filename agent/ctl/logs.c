@@ -208,14 +208,11 @@ int verb_logs(const struct ctl *c, int argc, char *argv[]) {
                 { "host", "NAME", "of this host, from the collector", &wish.host, NULL },
                 OPTION_COLLECTOR(&wish.url),
         };
-        struct options o = {
-                .program = "tpuctl logs",
-                .synopsis = "NAME [-f] [-n N] [--fleet | --worker SLICE/N | --host NAME]",
-                .defs = defs,
-                .n_defs = ELEMENTSOF(defs),
-                .summary = "Shows what a run has printed: of this host from the journal, to its user and to "
-                           "who may read the\njournal; of other hosts what the collector has."
-        };
+        struct options o = VERB_OPTIONS(
+                "logs", "NAME [-f] [-n N] [--fleet | --worker SLICE/N | --host NAME]", defs,
+                "Shows what a run has printed: of this host from the journal, to its user and to who may "
+                "read the\n"
+                "journal; of other hosts what the collector has.");
         static char long_follow[] = "--follow", long_lines[] = "--lines";
         struct words w;
         bool fleet;

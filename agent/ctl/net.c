@@ -221,19 +221,15 @@ int verb_net(const struct ctl *c, int argc, char *argv[]) {
                   &watch },
                 OPTION_JSON(&json),
         };
-        struct options o = { .program = "tpuctl net",
-                             .synopsis = "[--peer PEER] [--watch] [--json]",
-                             .defs = defs,
-                             .n_defs = ELEMENTSOF(defs),
-                             .summary = "Shows losses and round trips of the TCP connections of this host's "
-                                        "runs, by peer and NIC, the worst first. "
-                                        "Exit code: 0 no bad path; 1 one is bad; 3 no run, or no answer." };
+        struct options o = VERB_OPTIONS(
+                "net", "[--peer PEER] [--watch] [--json]", defs,
+                "Shows losses and round trips of the TCP connections of this host's runs, by peer and "
+                "NIC, the worst first. Exit code: 0 no bad path; 1 one is bad; 3 no run, or no answer.");
         char path[512] = "/v1/net";
         struct view v;
         struct words w;
-        int r;
+        int r = words_parse(c, &o, argc, argv, 0, 0, &w);
 
-        r = words_parse(c, &o, argc, argv, 0, 0, &w);
         if (r < 0)
                 return options_exit(r);
         if (path_parameter(path, sizeof(path), "peer", peer) < 0)

@@ -73,7 +73,7 @@ static int give_order(const struct options *o, const char *path, struct about a,
         _cleanup_free_ char *reason = words_join(w, from);
         char until[CLOCK_TEXT_MAX];
         struct problem problem;
-        json_t *answer;
+        json_auto_t *answer = NULL;
 
         if (!reason)
                 return EXIT_REFUSED;
@@ -84,14 +84,13 @@ static int give_order(const struct options *o, const char *path, struct about a,
         if (call_order(o, "PUT", path, &a, &answer, &problem) < 0)
                 return problem_complain(&problem);
         screen_order(word, answer, stdout);
-        json_decref(answer);
         return 0;
 }
 
 /* -ENOENT: there was none, and that is no failure; else the exit code. */
 static int end_order(const struct options *o, const char *path, const struct about *a, bool optional) {
         struct problem problem;
-        json_t *answer;
+        json_auto_t *answer = NULL;
         int r = call_order(o, "DELETE", path, a, &answer, &problem);
 
         if (r == -ENOENT && optional)
@@ -99,7 +98,6 @@ static int end_order(const struct options *o, const char *path, const struct abo
         if (r < 0)
                 return problem_complain(&problem);
         screen_order("ended:", answer, stdout);
-        json_decref(answer);
         return 0;
 }
 
@@ -170,13 +168,11 @@ static void split(const char *word, char *check, size_t size, const char **ret_s
 int verb_silence(const struct ctl *c, int argc, char *argv[]) {
         struct about a = { 0 };
         const struct option_def defs[] = { OPTION_UNTIL(&a.until, "its end, which must be given") };
-        struct options o = { .program = "tpuctl silence",
-                             .synopsis = "CHECK[:SUBJECT] --until TIME REASON",
-                             .defs = defs,
-                             .n_defs = ELEMENTSOF(defs),
-                             .summary = "A check (nic.mtu, nic.mtu:eth0) or a group of checks (nic) does "
-                                        "not count for the host's "
-                                        "state. Its changes are still\nevents. Root only." };
+        struct options o = VERB_OPTIONS(
+                "silence", "CHECK[:SUBJECT] --until TIME REASON", defs,
+                "A check (nic.mtu, nic.mtu:eth0) or a group of checks (nic) does not count for the host's "
+                "state. Its changes are still\n"
+                "events. Root only.");
         struct words w;
         char check[128];
         int r = words_parse(c, &o, argc, argv, 2, WORDS_MAX, &w);
@@ -209,27 +205,21 @@ int verb_unsilence(const struct ctl *c, int argc, char *argv[]) {
 
 static void warn_configured(const char *root) {
         struct problem problem;
-        json_t *status = NULL;
+        json_auto_t *status = NULL;
 
         if (hostd_call(root, NULL, "/v1/status", HOSTD_TIMEOUT, &status, &problem) == 0 &&
             json_is_true(json_object_get(status, "observe_configured")))
                 fputs("tpuctl mode: Mode=observe of the configuration (section [Netcfg]) still holds\n",
                       stderr);
-        json_decref(status);
 }
 
 int verb_mode(const struct ctl *c, int argc, char *argv[]) {
         struct about a = { 0 };
         const struct option_def defs[] = { OPTION_UNTIL(&a.until, "observe ends by itself") };
-        struct options o = {
-                .program = "tpuctl mode",
-                .synopsis = "observe|repair [REASON] [--until TIME]",
-                .defs = defs,
-                .n_defs = ELEMENTSOF(defs),
-                .summary =
-                        "observe: the agents of this host watch everything and change nothing. repair: as "
-                        "configured again. Root only."
-        };
+        struct options o = VERB_OPTIONS(
+                "mode", "observe|repair [REASON] [--until TIME]", defs,
+                "observe: the agents of this host watch everything and change nothing. repair: as "
+                "configured again. Root only.");
         struct words w;
         int r = words_parse(c, &o, argc, argv, 1, WORDS_MAX, &w);
 
@@ -254,22 +244,20 @@ int order_refuses_run(const char *root, struct problem *problem) {
         char by[FIELD_TEXT_MAX], reason[FIELD_TEXT_MAX];
         const json_t *drain, *o;
         struct problem ignored;
-        json_t *status = NULL;
-        int r = 0;
+        json_auto_t *status = NULL;
 
         /* No agent, no order that could be known: runs do not depend on it. */
         if (hostd_call(root, NULL, "/v1/status", 2 * USEC_PER_SEC, &status, &ignored) < 0)
                 return 0;
         drain = json_object_get(status, "drain");
         o = json_is_object(drain) ? drain : json_object_get(status, "cordon");
-        if (json_is_object(o))
-                r = problem_set(
-                        problem, -EACCES,
-                        "sudo tpuctl uncordon, when that is over; --despite-cordon starts it all the same",
-                        "this host is %s by %s: %s", o == drain ? "draining" : "cordoned",
-                        field_text(o, "by", by), field_text(o, "reason", reason));
-        json_decref(status);
-        return r;
+        if (!json_is_object(o))
+                return 0;
+        return problem_set(
+                problem, -EACCES,
+                "sudo tpuctl uncordon, when that is over; --despite-cordon starts it all the same",
+                "this host is %s by %s: %s", o == drain ? "draining" : "cordoned",
+                field_text(o, "by", by), field_text(o, "reason", reason));
 }
 
 int order_ask(const char *prompt, char *ret, size_t size) {

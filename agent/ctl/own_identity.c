@@ -35,9 +35,8 @@ static int add_hostds(const struct options *o, struct identity *i) {
 static int add_copy(const struct host *h, const struct options *o, struct identity *i) {
         char why[METADATA_WHY_MAX] = "", origin[METADATA_ORIGIN_MAX];
         struct metadata_copy copy;
-        int r;
+        int r = metadata_copy_read(h, PATH_METADATA_COPY, &copy, why);
 
-        r = metadata_copy_read(h, PATH_METADATA_COPY, &copy, why);
         if (r == -EACCES)
                 return add_hostds(o, i);
         if (r < 0 && r != -ENOENT)
@@ -58,9 +57,8 @@ static int add_copy(const struct host *h, const struct options *o, struct identi
 int own_identity(const struct host *h, const struct options *o, struct identity *ret) {
         _cleanup_identity_ struct identity i = IDENTITY_NULL;
         char bad[128] = "";
-        int r;
+        int r = identity_load(h, o->config, &i);
 
-        r = identity_load(h, o->config, &i);
         if (r == 0 && h->real_root)
                 r = identity_add_environment(&i, environ, bad);
         if (bad[0])

@@ -134,9 +134,8 @@ struct watch {
 /* Says what is new. 1: it runs, or has ended, with the exit code. */
 static int look_at_record(struct watch *w, int *ret_code) {
         struct problem problem;
-        json_t *run = NULL;
+        json_auto_t *run = NULL;
         char line[800];
-        bool over;
         int r = run_fleet_get(w->collector, w->name, &run, &problem);
 
         if (r < 0 && problem.no_answer && ++w->silent < PATIENCE) {
@@ -150,10 +149,8 @@ static int look_at_record(struct watch *w, int *ret_code) {
         }
         w->silent = 0;
         if (w->serial[0] && json_text_of(run, "serial")[0] &&
-            !streq(json_text_of(run, "serial"), w->serial)) {
-                json_decref(run); /* the record of an older run of this name is still there */
-                return 0;
-        }
+            !streq(json_text_of(run, "serial"), w->serial))
+                return 0; /* the record of an older run of this name is still there */
         run_fleet_line(run, line, sizeof(line));
         if (!streq(line, w->line))
                 print_change(w->out, w->name, line);
@@ -164,10 +161,8 @@ static int look_at_record(struct watch *w, int *ret_code) {
         json_decref(w->notes);
         w->waits = json_incref(json_object_get(run, "waits_for"));
         w->notes = json_incref(json_object_get(run, "notes"));
-        over = streq(json_text_of(run, "state"), "running") || streq(json_text_of(run, "state"), "ended");
         *ret_code = streq(json_text_of(run, "state"), "ended") ? exit_code(run) : 0;
-        json_decref(run);
-        return over;
+        return streq(json_text_of(run, "state"), "running") || streq(json_text_of(run, "state"), "ended");
 }
 
 int run_fleet_watch(struct collector *c, const char *name, const char *serial, FILE *out) {

@@ -90,15 +90,8 @@ static bool has_story(const json_t *run) {
 int screen_host_runs(json_t *answer, usec_t now, FILE *out) {
         const json_t *runs = json_object_get(answer, "runs"), *run;
         size_t i;
-        int r;
+        int r = show_list(out, runs, now, run_columns, ELEMENTSOF(run_columns), "no runs on this host\n");
 
-        if (!json_is_array(runs))
-                return -EPROTO;
-        if (json_array_size(runs) == 0) {
-                fputs("no runs on this host\n", out);
-                return 0;
-        }
-        r = show_table(out, runs, now, run_columns, ELEMENTSOF(run_columns));
         json_array_foreach(runs, i, run)
                 if (r == 0 && has_story(run))
                         show(out, run, now, STORY);
@@ -134,19 +127,15 @@ int verb_runs(const struct ctl *c, int argc, char *argv[]) {
                 OPTION_COLLECTOR(&url),
                 OPTION_JSON(&json),
         };
-        struct options o = { .program = "tpuctl runs",
-                             .synopsis = "[--fleet | --goodput] [--json]",
-                             .defs = defs,
-                             .n_defs = ELEMENTSOF(defs),
-                             .summary =
-                                     "Lists the runs of this host, as tpu-launchd reports them; their steps "
-                                     "come from tpu-hostd." };
+        struct options o = VERB_OPTIONS(
+                "runs", "[--fleet | --goodput] [--json]", defs,
+                "Lists the runs of this host, as tpu-launchd reports them; their steps come from "
+                "tpu-hostd.");
         struct problem problem;
         json_t *answer = NULL;
         struct words w;
-        int r;
+        int r = words_parse(c, &o, argc, argv, 0, 0, &w);
 
-        r = words_parse(c, &o, argc, argv, 0, 0, &w);
         if (r < 0)
                 return options_exit(r);
         if (goodput && (fleet || url))
@@ -169,7 +158,7 @@ static int stop_fleet(const struct options *o, const char *url, const char *name
         char prompt[160];
         struct collector collector;
         struct problem problem;
-        json_t *answer;
+        json_auto_t *answer = NULL;
 
         if (collector_open(o, url, &collector) < 0)
                 return EXIT_USAGE;
@@ -178,7 +167,6 @@ static int stop_fleet(const struct options *o, const char *url, const char *name
                 return EXIT_REFUSED;
         if (run_fleet_stop(&collector, name, &answer, &problem) < 0)
                 return problem_complain(&problem);
-        json_decref(answer);
         printf("%s is being stopped on all its hosts (tpuctl runs --fleet)\n", name);
         return 0;
 }
@@ -190,15 +178,12 @@ static int stop_fleet(const struct options *o, const char *url, const char *name
 static bool is_part(const char *root, const char *name) {
         struct problem problem;
         const json_t *run;
-        json_t *answer;
-        bool part;
+        json_auto_t *answer = NULL;
 
         if (runs_of_launchd(root, name, &answer, &problem) < 0)
                 return false;
         run = json_array_get(json_object_get(answer, "runs"), 0);
-        part = field_number(run, "generation") > 0 && !streq(json_text_of(run, "state"), "exited");
-        json_decref(answer);
-        return part;
+        return field_number(run, "generation") > 0 && !streq(json_text_of(run, "state"), "exited");
 }
 
 int verb_stop(const struct ctl *c, int argc, char *argv[]) {
@@ -210,23 +195,18 @@ int verb_stop(const struct ctl *c, int argc, char *argv[]) {
                 { "yes", NULL, "do not ask before a run over slices is ended", NULL, &yes },
                 OPTION_COLLECTOR(&url),
         };
-        struct options o = { .program = "tpuctl stop",
-                             .synopsis = "NAME [--fleet | --here] [--yes]",
-                             .defs = defs,
-                             .n_defs = ELEMENTSOF(defs),
-                             .summary = "Ends a run: TERM to all its processes, KILL after its grace time. "
-                                        "What this host has as a "
-                                        "part of a run over slices\nis ended on all of its hosts, by the "
-                                        "collector, unless --here "
-                                        "says otherwise." };
+        struct options o = VERB_OPTIONS(
+                "stop", "NAME [--fleet | --here] [--yes]", defs,
+                "Ends a run: TERM to all its processes, KILL after its grace time. What this host has as "
+                "a part of a run over slices\n"
+                "is ended on all of its hosts, by the collector, unless --here says otherwise.");
         Local__StopRequest m = LOCAL__STOP_REQUEST__INIT;
         _cleanup_free_ uint8_t *buf = NULL;
         struct problem problem;
         struct frame f;
         struct words w;
-        int r;
+        int r = words_parse(c, &o, argc, argv, 1, 1, &w);
 
-        r = words_parse(c, &o, argc, argv, 1, 1, &w);
         if (r < 0)
                 return options_exit(r);
         if (words_check_run_name(&o, w.items[0]) < 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tpuctl sched and tpuctl io: what a run waits for, on one screen each. GET /v1/sched, GET /v1/io */
 #include "answer.h"
+#include "config.h"
 #include "show.h"
 #include "verb_words.h"
 
@@ -119,8 +120,8 @@ static int verb(const struct ctl *c, int argc, char *argv[], struct options *o, 
                 { "seconds", "N", "watch it for so long, 1 to 30", &span, NULL },
                 OPTION_JSON(&json),
         };
-        char path[160], number[24], *end = NULL;
-        unsigned long seconds = WATCH_USUAL;
+        char path[160], number[24], why[96];
+        uint32_t seconds = WATCH_USUAL;
         struct words w;
         int r;
 
@@ -132,12 +133,10 @@ static int verb(const struct ctl *c, int argc, char *argv[], struct options *o, 
                 return options_exit(r);
         if (w.n > 0 && words_check_run_name(o, w.items[0]) < 0)
                 return EXIT_USAGE;
-        if (span)
-                seconds = strtoul(span, &end, 10);
-        if (span && (end == span || *end || seconds < 1 || seconds > WATCH_MAX))
+        if (span && config_parse_u32_within(span, 1, WATCH_MAX, &seconds, why) < 0)
                 return options_fail(o->program, EXIT_USAGE, "--seconds takes 1 to %d", WATCH_MAX);
         (void) snprintf(path, sizeof(path), "%s", call);
-        (void) snprintf(number, sizeof(number), "%lu", seconds);
+        (void) snprintf(number, sizeof(number), "%" PRIu32, seconds);
         if (path_parameter(path, sizeof(path), "run", w.n > 0 ? w.items[0] : NULL) < 0 ||
             path_parameter(path, sizeof(path), "watch", watch || span ? number : NULL) < 0)
                 return EXIT_USAGE;

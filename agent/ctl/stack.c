@@ -136,18 +136,15 @@ int verb_stack(const struct ctl *c, int argc, char *argv[]) {
                   &from, NULL },
                 OPTION_JSON(&json)
         };
-        struct options o = { .program = "tpuctl stack",
-                             .synopsis = "NAME|--from FILE [--json]",
-                             .defs = defs,
-                             .n_defs = ELEMENTSOF(defs),
-                             .summary = "Shows the Python stacks of all threads of a run, without stopping "
-                                        "it, and sends them to the collector as a record." };
+        struct options o = VERB_OPTIONS(
+                "stack", "NAME|--from FILE [--json]", defs,
+                "Shows the Python stacks of all threads of a run, without stopping it, and sends them to "
+                "the collector as a record.");
         struct problem problem;
         json_t *answer = NULL;
         struct words w;
-        int r;
+        int r = words_parse(c, &o, argc, argv, 0, 1, &w);
 
-        r = words_parse(c, &o, argc, argv, 0, 1, &w);
         if (r < 0)
                 return options_exit(r);
         if ((w.n == 1) == (from != NULL))

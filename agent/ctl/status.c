@@ -20,7 +20,7 @@ enum verdict status_verdict(const json_t *s) {
 }
 
 static void print_uplink(const json_t *u, usec_t now, FILE *out) {
-        json_t *classes = show_named(json_object_get(u, "classes"));
+        json_auto_t *classes = show_named(json_object_get(u, "classes"));
 
         show(out, u, now,
              "uplink   [{endpoint!}no endpoint is configured: records are kept on this host only"
@@ -32,7 +32,6 @@ static void print_uplink(const json_t *u, usec_t now, FILE *out) {
         show_each(out, classes, now,
                   "         {name}: {kept} waiting[{dropped>0}, {dropped} dropped]"
                   "[{refused>0}, {refused} refused][{damaged>0}, {damaged} damaged]\n");
-        json_decref(classes);
 }
 
 int screen_status(json_t *s, usec_t now, FILE *out) {
@@ -63,12 +62,10 @@ int screen_status(json_t *s, usec_t now, FILE *out) {
 int verb_status(const struct ctl *c, int argc, char *argv[]) {
         bool json = false;
         const struct option_def defs[] = { OPTION_JSON(&json) };
-        struct options o = { .program = "tpuctl status",
-                             .synopsis = "[--json]",
-                             .defs = defs,
-                             .n_defs = ELEMENTSOF(defs),
-                             .summary = "Asks tpu-hostd how this host is. Exit code: 0 ready, 1 degraded, 2 "
-                                        "unfit, 3 unknown or no answer." };
+        struct options o = VERB_OPTIONS(
+                "status", "[--json]", defs,
+                "Asks tpu-hostd how this host is. Exit code: 0 ready, 1 degraded, 2 unfit, 3 unknown or "
+                "no answer.");
         struct words w;
         int r = words_parse(c, &o, argc, argv, 0, 0, &w);
 

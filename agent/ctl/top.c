@@ -22,12 +22,10 @@ static int print_part(const struct top *t, const char *path,
                       int (*screen)(json_t *answer, usec_t now, FILE *out)) {
         struct problem problem;
         json_t *answer;
-        int r;
 
         if (hostd_call(t->o.root, NULL, path, HOSTD_TIMEOUT, &answer, &problem) < 0)
                 return problem_complain(&problem);
-        r = answer_print(&t->o, answer, &(struct answer_as){ false, screen, NULL });
-        return r;
+        return answer_print(&t->o, answer, &(struct answer_as){ false, screen, NULL });
 }
 
 static int draw_host(const struct top *t) {
@@ -46,18 +44,16 @@ static int draw_host(const struct top *t) {
 /* The first of a list in an answer of the collector; the list itself is borrowed from *ret. */
 static int ask_list(struct top *t, const char *path, const char *key, json_t **ret) {
         struct problem problem;
-        json_t *answer;
-        int r;
+        json_auto_t *answer = NULL;
 
         if (collector_call(&t->collector, NULL, path, NULL, 0, &answer, &problem) < 0)
                 return problem_complain(&problem);
-        r = json_is_array(json_object_get(answer, key)) ? 0 : EXIT_NO_ANSWER;
-        if (r == 0)
+        if (json_is_array(json_object_get(answer, key))) {
                 *ret = json_incref(json_object_get(answer, key));
-        else
-                fprintf(stderr, "tpuctl top: the collector's answer has no %s\n", key);
-        json_decref(answer);
-        return r;
+                return 0;
+        }
+        fprintf(stderr, "tpuctl top: the collector's answer has no %s\n", key);
+        return EXIT_NO_ANSWER;
 }
 
 static void cut_list(json_t *list, size_t n) {
@@ -68,11 +64,11 @@ static void cut_list(json_t *list, size_t n) {
 /* The worst states first; who is ready is in the sums of its slice. */
 static int ask_odd(struct top *t, size_t n, json_t **ret) {
         static const char *const states[] = { "missing", "silent", "unfit", "degraded", "unknown" };
-        json_t *all = json_array();
+        json_auto_t *all = json_array();
 
         for (size_t i = 0; i < ELEMENTSOF(states) && json_array_size(all) < n; i++) {
                 char path[64];
-                json_t *hosts = NULL;
+                json_auto_t *hosts = NULL;
                 int r;
 
                 (void) snprintf(path, sizeof(path), "/api/v1/hosts?state=%s&limit=%zu", states[i],
@@ -80,13 +76,10 @@ static int ask_odd(struct top *t, size_t n, json_t **ret) {
                 r = ask_list(t, path, "hosts", &hosts);
                 if (r == 0 && json_array_extend(all, hosts) < 0)
                         r = EXIT_NO_ANSWER;
-                json_decref(hosts);
-                if (r != 0) {
-                        json_decref(all);
+                if (r != 0)
                         return r;
-                }
         }
-        *ret = all;
+        *ret = TAKE_PTR(all);
         return 0;
 }
 
@@ -103,7 +96,8 @@ static int print_fleet(json_t *slices, json_t *runs, json_t *odd, size_t each) {
                 { .title = "OLDEST", .cell = "{oldest_age_seconds:long}" },
         };
         usec_t now = clock_real(&clock_system);
-        json_t *as_runs = json_pack("{s:O}", "runs", runs), *as_hosts = json_pack("{s:O}", "hosts", odd);
+        json_auto_t *as_runs = json_pack("{s:O}", "runs", runs),
+                    *as_hosts = json_pack("{s:O}", "hosts", odd);
         int r;
 
         cut_list(slices, each);
@@ -117,14 +111,12 @@ static int print_fleet(json_t *slices, json_t *runs, json_t *odd, size_t each) {
                 fputs("no host is odd\n", stdout);
         else if (r == 0)
                 r = screen_fleet(as_hosts, now, stdout);
-        json_decref(as_runs);
-        json_decref(as_hosts);
         return r < 0 ? EXIT_NO_ANSWER : 0;
 }
 
 static int draw_fleet(struct top *t) {
         size_t lines = live_lines(), each = lines == SIZE_MAX ? 100 : MAX(lines, (size_t) OTHER_LINES + 6);
-        json_t *slices = NULL, *runs = NULL, *odd = NULL;
+        json_auto_t *slices = NULL, *runs = NULL, *odd = NULL;
         int r;
 
         each = lines == SIZE_MAX ? each : (each - OTHER_LINES) / 3;
@@ -135,9 +127,6 @@ static int draw_fleet(struct top *t) {
                 r = ask_odd(t, each, &odd);
         if (r == 0)
                 r = print_fleet(slices, runs, odd, each);
-        json_decref(slices);
-        json_decref(runs);
-        json_decref(odd);
         return r;
 }
 

@@ -81,13 +81,12 @@ static int print_endpoints(const json_t *u, json_t *classes, usec_t now, FILE *o
 }
 
 static int screen_uplink(json_t *u, usec_t now, FILE *out) {
-        json_t *classes = show_named(json_object_get(u, "classes"));
+        json_auto_t *classes = show_named(json_object_get(u, "classes"));
         int r = print_endpoints(u, classes, now, out);
 
         fputc('\n', out);
         if (r == 0)
                 r = print_classes(classes, now, out);
-        json_decref(classes);
         if (json_is_object(json_object_get(u, "certificate")))
                 show(out, u, now,
                      "\n[certificate: {certificate.error}"
@@ -142,14 +141,14 @@ static int drain(const char *root, usec_t span) {
         usec_t end = clock_boot(&clock_system) + span;
         struct problem problem;
         struct goal goal = { 0 };
-        json_t *status;
-        uint64_t left;
 
         for (;;) {
+                json_auto_t *status = NULL;
+                uint64_t left;
+
                 if (hostd_call(root, NULL, "/v1/status", HOSTD_TIMEOUT, &status, &problem) < 0)
                         return problem_complain(&problem);
                 left = drain_left(json_object_get(status, "uplink"), &goal);
-                json_decref(status);
                 if (left == 0)
                         break;
                 if (clock_boot(&clock_system) >= end) {
@@ -172,23 +171,18 @@ int verb_uplink(const struct ctl *c, int argc, char *argv[]) {
                 { "drain", NULL, "wait until all that is here now is delivered, at most SPAN (default 30s)",
                   NULL, &wait },
         };
-        struct options o = {
-                .program = "tpuctl uplink",
-                .synopsis = "[--json] | --drain [SPAN]",
-                .defs = defs,
-                .n_defs = ELEMENTSOF(defs),
-                .summary = "Shows the records that wait on this host, were sent or lost, and what each "
-                           "endpoint answered. Exit code: 0 delivering, or drained; 1 the spool cannot "
-                           "be written; 2 no endpoint takes a class, or not drained in time; 3 no answer."
-        };
+        struct options o = VERB_OPTIONS(
+                "uplink", "[--json] | --drain [SPAN]", defs,
+                "Shows the records that wait on this host, were sent or lost, and what each endpoint "
+                "answered. Exit code: 0 delivering, or drained; 1 the spool cannot be written; 2 no "
+                "endpoint takes a class, or not drained in time; 3 no answer.");
         usec_t span = 30 * USEC_PER_SEC;
         struct problem problem;
-        json_t *status, *u;
+        json_auto_t *status = NULL;
         struct words w;
         char why[96];
-        int r;
+        int r = words_parse(c, &o, argc, argv, 0, 1, &w);
 
-        r = words_parse(c, &o, argc, argv, 0, 1, &w);
         if (r < 0)
                 return options_exit(r);
         if (w.n > 0 && (!wait || config_parse_usec(w.items[0], &span, why) < 0))
@@ -198,7 +192,6 @@ int verb_uplink(const struct ctl *c, int argc, char *argv[]) {
                 return drain(o.root, span);
         if (hostd_call(o.root, NULL, "/v1/status", HOSTD_TIMEOUT, &status, &problem) < 0)
                 return problem_complain(&problem);
-        u = json_incref(json_object_get(status, "uplink"));
-        json_decref(status);
-        return answer_print(&o, u, &(struct answer_as){ json, screen_uplink, uplink_verdict });
+        return answer_print(&o, json_incref(json_object_get(status, "uplink")),
+                            &(struct answer_as){ json, screen_uplink, uplink_verdict });
 }

@@ -45,8 +45,8 @@ static int screen_why(json_t *answer, usec_t now, FILE *out) {
 
 static int why_here(const struct options *o, const char *name, bool json) {
         struct problem problem;
-        json_t *answer, *run;
-        int r;
+        json_auto_t *answer = NULL;
+        const json_t *run;
 
         if (runs_of_launchd(o->root, name, &answer, &problem) < 0)
                 return problem_complain(&problem);
@@ -56,16 +56,13 @@ static int why_here(const struct options *o, const char *name, bool json) {
                         "tpuctl why: run %s has not ended: tpuctl runs; if it stalls: "
                         "tpuctl diagnose SLICE\n",
                         name);
-                json_decref(answer);
                 return EXIT_REFUSED;
         }
         if (json)
-                return answer_print(o, answer, &(struct answer_as){ .json = true });
+                return answer_print(o, TAKE_PTR(answer), &(struct answer_as){ .json = true });
         show(stdout, run, clock_real(&clock_system), END);
-        json_decref(answer);
         puts("\nits last lines:");
-        r = logs_show_here(o, name, LINES_SHOWN);
-        return r;
+        return logs_show_here(o, name, LINES_SHOWN);
 }
 
 int verb_why(const struct ctl *c, int argc, char *argv[]) {
@@ -76,17 +73,15 @@ int verb_why(const struct ctl *c, int argc, char *argv[]) {
                 OPTION_COLLECTOR(&url),
                 OPTION_JSON(&json),
         };
-        struct options o = { .program = "tpuctl why",
-                             .synopsis = "NAME [--fleet] [--json]",
-                             .defs = defs,
-                             .n_defs = ELEMENTSOF(defs),
-                             .summary = "Shows why a run ended: the host that ended first and its reason, "
-                                        "what followed on the others,\nand the last lines there." };
+        struct options o = VERB_OPTIONS(
+                "why", "NAME [--fleet] [--json]", defs,
+                "Shows why a run ended: the host that ended first and its reason, what followed on the "
+                "others,\n"
+                "and the last lines there.");
         struct words w;
         char path[128];
-        int r;
+        int r = words_parse(c, &o, argc, argv, 1, 1, &w);
 
-        r = words_parse(c, &o, argc, argv, 1, 1, &w);
         if (r < 0)
                 return options_exit(r);
         if (words_check_run_name(&o, w.items[0]) < 0)

@@ -127,22 +127,20 @@ static json_t *next_json(const char *slice, const struct store_episode *e) {
 /* e NULL: stacks of the slice were not asked for yet. */
 static json_t *program_json(const struct api *a, const char *slice, const struct store_episode *e) {
         static const struct store_episode none = { .generation = -1 };
-        json_t *report = e && e->report ? api_stored(e->report) : json_null(), *v;
+        json_auto_t *report = e && e->report ? api_stored(e->report) : json_null();
         bool said = e && e->outcome;
 
         e = e ?: &none;
-        v = json_pack("{s:i, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version", 1,
-                      "slice", slice, "state", e == &none ? "none" : state_of(e), "run", api_text(e->run),
-                      "generation", api_number(e->generation), "episode", api_text(e->episode), "since",
-                      e->at > 0 ? api_time(e->at) : json_null(), "recovered",
-                      e->recovered > 0 ? api_time(e->recovered) : json_null(), "outcome",
-                      api_text(e->outcome), "sentence", api_text(e->summary), "first_word",
-                      e == &none ? json_null() : first_word_of(a, e, report), "asked",
-                      api_number(e == &none ? -1 : (int64_t) e->hosts), "suspects",
-                      said ? suspects_json(report) : json_array(), "next",
-                      next_json(slice, e == &none ? NULL : e));
-        json_decref(report);
-        return v;
+        return json_pack("{s:i, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version",
+                         1, "slice", slice, "state", e == &none ? "none" : state_of(e), "run",
+                         api_text(e->run), "generation", api_number(e->generation), "episode",
+                         api_text(e->episode), "since", e->at > 0 ? api_time(e->at) : json_null(),
+                         "recovered", e->recovered > 0 ? api_time(e->recovered) : json_null(), "outcome",
+                         api_text(e->outcome), "sentence", api_text(e->summary), "first_word",
+                         e == &none ? json_null() : first_word_of(a, e, report), "asked",
+                         api_number(e == &none ? -1 : (int64_t) e->hosts), "suspects",
+                         said ? suspects_json(report) : json_array(), "next",
+                         next_json(slice, e == &none ? NULL : e));
 }
 
 struct for_program {
@@ -177,9 +175,8 @@ static void reply_program(const struct api *a, const struct store_episode_filter
 static void reply_verdict(const struct api *a, const struct store_episode_filter *f,
                           struct http_reply *reply) {
         struct one one = { .api = a };
-        int r;
+        int r = store_list_episodes(a->store, f, on_one, &one);
 
-        r = store_list_episodes(a->store, f, on_one, &one);
         if (r == 0)
                 no_episode(a, f, reply);
         else
@@ -208,14 +205,12 @@ static int on_each(const struct store_episode *e, void *userdata) {
 void api_episodes(const struct api *a, const struct http_request *q, struct http_reply *reply) {
         const char *slice = route_part(q, 0);
         const struct store_episode_filter f = { .slice = slice, .limit = EPISODES_SHOWN, .brief = true };
-        json_t *list = json_array();
+        json_auto_t *list = json_array();
         int r = list ? store_list_episodes(a->store, &f, on_each, list) : -ENOMEM;
 
-        if (r == 0 && json_array_size(list) == 0 && !api_knows(a, KNOWN_SLICE, slice, reply)) {
-                json_decref(list);
+        if (r == 0 && json_array_size(list) == 0 && !api_knows(a, KNOWN_SLICE, slice, reply))
                 return;
-        }
-        api_reply_result(reply, a, r, json_pack("{s:s, s:o}", "slice", slice, "episodes", list));
+        api_reply_result(reply, a, r, json_pack("{s:s, s:O}", "slice", slice, "episodes", list));
 }
 
 void api_all_episodes(const struct api *a, const struct http_request *q, struct http_reply *reply) {
@@ -324,9 +319,8 @@ void api_captures(const struct api *a, const struct http_request *q, struct http
         struct store_episode_filter f = { .slice = route_part(q, 0), .episode = route_text(q, "episode"),
                                           .limit = 1 };
         struct page page = { .len = 0 };
-        int r;
+        int r = store_list_episodes(a->store, &f, on_episode, &page);
 
-        r = store_list_episodes(a->store, &f, on_episode, &page);
         if (r == 0) {
                 no_episode(a, &f, reply);
                 return;

@@ -71,11 +71,12 @@ static json_t *missing_json(const struct registry_host *h) {
 
 static int on_registered(const struct registry_host *h, void *userdata) {
         struct hosts *l = userdata;
-        json_t *more = h->member ? member_json(h) : missing_json(h),
-               *known = json_incref(json_object_get(l->pushed, h->name)),
-               *v = json_pack("{s:s, s:s, s:i, s:s, s:f}", "name", h->name, "slice", h->slice, "worker_id",
-                              (int) h->worker, "registry", h->member ? "member" : "missing", "age_seconds",
-                              seconds_between(h->heard, l->now));
+        json_auto_t *more = h->member ? member_json(h) : missing_json(h),
+                    *known = json_incref(json_object_get(l->pushed, h->name)),
+                    *v = json_pack("{s:s, s:s, s:i, s:s, s:f}", "name", h->name, "slice", h->slice,
+                                   "worker_id", (int) h->worker, "registry",
+                                   h->member ? "member" : "missing", "age_seconds",
+                                   seconds_between(h->heard, l->now));
         int r = v && more ? 0 : -ENOMEM;
 
         /* which run it is the registry knows; its step may have come by telemetry alone */
@@ -97,14 +98,10 @@ static int on_registered(const struct registry_host *h, void *userdata) {
                 r = json_object_set_new(v, "last_seen", api_time(h->heard)) < 0 ? -ENOMEM : 0;
         if (r == 0 && h->joined > 0 && json_is_null(json_object_get(v, "first_seen")))
                 r = json_object_set_new(v, "first_seen", api_time(h->joined)) < 0 ? -ENOMEM : 0;
-        json_decref(known);
-        json_decref(more);
-        if (r < 0) {
-                json_decref(v);
+        if (r < 0)
                 return r;
-        }
         (void) json_object_del(l->pushed, h->name); /* or it pushes nothing */
-        return json_array_append_new(l->list, v) < 0 ? -ENOMEM : 0;
+        return json_array_append(l->list, v) < 0 ? -ENOMEM : 0;
 }
 
 /* --- Together -------------------------------------------------------------------------------------- */
@@ -148,7 +145,8 @@ static int compare_hosts(const void *a, const void *b) {
 /* Those that are wanted, in order. */
 static int choose_hosts(const struct hosts *l, json_t **ret) {
         _cleanup_free_ json_t **items = calloc(json_array_size(l->list) + 1, sizeof(json_t *));
-        json_t *v, *out = items ? json_array() : NULL;
+        json_auto_t *out = items ? json_array() : NULL;
+        json_t *v;
         size_t i, n = 0;
 
         if (!out)
@@ -158,11 +156,9 @@ static int choose_hosts(const struct hosts *l, json_t **ret) {
                         items[n++] = v;
         qsort(items, n, sizeof(items[0]), compare_hosts);
         for (i = 0; i < n; i++)
-                if (json_array_append(out, items[i]) < 0) {
-                        json_decref(out);
+                if (json_array_append(out, items[i]) < 0)
                         return -ENOMEM;
-                }
-        *ret = out;
+        *ret = TAKE_PTR(out);
         return 0;
 }
 

@@ -13,21 +13,17 @@ void api_hosts(const struct api *a, const struct http_request *q, struct http_re
                                         .state = route_text(q, "state") };
         size_t limit = (size_t) route_number(q, "limit", API_HOSTS_MAX),
                offset = (size_t) route_number(q, "offset", 0), n = 0;
-        json_t *all = NULL, *page = json_array();
+        json_auto_t *all = NULL, *page = json_array();
         int r = page ? fleet_list(a, &f, &all) : -ENOMEM;
 
         if (r == 0 && json_array_size(all) == 0 &&
             ((f.slice && !api_knows(a, KNOWN_SLICE, f.slice, reply)) ||
-             (f.name && !api_knows(a, KNOWN_HOST, f.name, reply)))) {
-                json_decref(all);
-                json_decref(page);
+             (f.name && !api_knows(a, KNOWN_HOST, f.name, reply))))
                 return;
-        }
         for (size_t i = offset; r == 0 && n < limit && i < json_array_size(all); i++, n++)
                 r = json_array_append(page, json_array_get(all, i));
-        json_decref(all);
         api_reply_result(reply, a, r,
-                         json_pack("{s:o, s:o}", "hosts", page, "next",
+                         json_pack("{s:O, s:o}", "hosts", page, "next",
                                    api_number(n == limit ? (int64_t) (offset + n) : -1)));
 }
 
@@ -87,7 +83,7 @@ static int add_slice(struct listing *l, const char *name, const json_t *hosts, s
 
 void api_slices(const struct api *a, const struct http_request *q, struct http_reply *reply) {
         struct listing l = { .list = json_array(), .api = a };
-        json_t *hosts = NULL;
+        json_auto_t *hosts = NULL;
         int r = l.list ? fleet_list(a, &(struct fleet_filter){ .name = NULL }, &hosts) : -ENOMEM;
 
         (void) q;
@@ -100,7 +96,6 @@ void api_slices(const struct api *a, const struct http_request *q, struct http_r
                         to++;
                 r = add_slice(&l, json_string_value(slice), hosts, from, to);
         }
-        json_decref(hosts);
         api_reply_result(reply, a, r, json_pack("{s:o}", "slices", l.list));
 }
 

@@ -243,7 +243,7 @@ static int complete_intent(const struct api *a, const struct http_request *q, js
 void api_post_run(const struct api *a, const struct http_request *q, struct http_reply *reply) {
         const char *type = http_header(q, "Content-Type"), *name;
         char key[GANG_KEY_MAX], why[GANG_WHY_MAX] = "";
-        json_t *v;
+        json_auto_t *v = NULL;
         int r;
 
         if (!type || strncasecmp(type, "application/json", 16) !=
@@ -255,7 +255,6 @@ void api_post_run(const struct api *a, const struct http_request *q, struct http
         v = json_loadb((const char *) q->body, q->len, JSON_REJECT_DUPLICATES, NULL);
         name = json_string_value(json_object_get(v, "name"));
         if (!name) {
-                json_decref(v);
                 refuse_act(a, q, reply, -EINVAL, "the body is no JSON object with \"name\"");
                 return;
         }
@@ -271,13 +270,12 @@ void api_post_run(const struct api *a, const struct http_request *q, struct http
                           json_copy((json_t *) (uintptr_t) gang_record(registry_gang(a->registry), key)));
                 api_acted(a, q, reply, name);
         }
-        json_decref(v);
 }
 
 void api_delete_run(const struct api *a, const struct http_request *q, struct http_reply *reply) {
         char key[GANG_KEY_MAX], why[GANG_WHY_MAX] = "";
         const json_t *record, *intent;
-        json_t *v;
+        json_auto_t *v = NULL;
         int r = 0;
 
         (void) snprintf(key, sizeof(key), "run/%s", route_part(q, 0));
@@ -296,7 +294,6 @@ void api_delete_run(const struct api *a, const struct http_request *q, struct ht
                 r = -ENOMEM;
         else
                 r = registry_want(a->registry, key, v, why);
-        json_decref(v);
         if (r < 0) {
                 refuse_act(a, q, reply, r, why);
                 return;
@@ -345,7 +342,7 @@ static void put_order(const struct api *a, const struct http_request *q, json_t 
         char key[GANG_KEY_MAX], why[GANG_WHY_MAX] = "";
         const char *kind = strrchr(q->routed->route->path, '/') + 1; /* mode, cordon, drain */
         const json_t *before;
-        json_t *all;
+        json_auto_t *all = NULL;
         int r = 0;
 
         (void) snprintf(key, sizeof(key), "order/%s", route_part(q, 0));
@@ -359,13 +356,11 @@ static void put_order(const struct api *a, const struct http_request *q, json_t 
         if (!all || (v && json_object_set(all, kind, v) < 0))
                 r = -ENOMEM;
         if (!v && json_object_del(all, kind) < 0) {
-                json_decref(all);
                 reply_done(a, q, reply, NULL, "nothing was ordered");
                 return;
         }
         if (r >= 0)
                 r = registry_want(a->registry, key, json_object_size(all) > 1 ? all : NULL, why);
-        json_decref(all);
         if (r < 0) {
                 json_decref(v);
                 refuse_act(a, q, reply, r, why);

@@ -16,13 +16,12 @@ struct last {
 
 static int on_last(const struct store_event_row *row, void *userdata) {
         struct last *l = userdata;
-        json_t *fields = row->id == l->event ?
-                                 event_fields_of(row->event.body, row->event.attributes) :
-                                 NULL;
+        json_auto_t *fields = row->id == l->event ?
+                                      event_fields_of(row->event.body, row->event.attributes) :
+                                      NULL;
 
         if (fields)
                 (void) event_sentence_of(row->event.name, fields, l->sentence);
-        json_decref(fields);
         return 0;
 }
 

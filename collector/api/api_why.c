@@ -58,14 +58,13 @@ static int evidence_of(const char *name) {
 /* The newest one of this name that is about the run, first: 1 ends the reading. */
 static int on_ended(const struct store_event_row *row, void *userdata) {
         struct why *w = userdata;
-        json_t *fields = event_fields_of(row->event.body, row->event.attributes);
+        json_auto_t *fields = event_fields_of(row->event.body, row->event.attributes);
         bool is = streq(json_text_of(fields, "run"), w->run) &&
                   (streq(row->event.name, event_def(EVENT_RUN_EXITED)->name) ||
                    streq(json_text_of(fields, "state"), "ended"));
 
         if (is)
                 w->end = MAX(w->end, row->event.received);
-        json_decref(fields);
         return is;
 }
 

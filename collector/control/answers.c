@@ -210,7 +210,8 @@ static json_t *list_in_short(const json_t *list, size_t named, json_t *nobody) {
 }
 
 static json_t *slices_in_short(const json_t *run, const char *slice) {
-        json_t *list = json_array(), *nobody = json_object(), *s;
+        json_auto_t *nobody = json_object();
+        json_t *list = json_array(), *s;
         size_t i;
 
         json_array_foreach (json_object_get(run, "slices"), i, s) {
@@ -221,40 +222,31 @@ static json_t *slices_in_short(const json_t *run, const char *slice) {
                                                list_in_short(json_object_get(s, "hosts"), 1, nobody));
                 list = json_list_add(list, copy);
         }
-        json_decref(nobody);
         return list;
 }
 
 /* A run over many hosts, as it is sent to the hosts of one slice: each byte goes to each of them. */
 static char *run_in_short(const struct record *r, const char *slice) {
-        json_t *copy = json_member_add(json_copy(r->value), "slices", slices_in_short(r->value, slice));
-        char *text = copy ? json_dumps(copy, JSON_COMPACT) : NULL;
+        json_auto_t *copy = json_member_add(json_copy(r->value), "slices", slices_in_short(r->value, slice));
 
-        json_decref(copy);
-        return text;
+        return copy ? json_dumps(copy, JSON_COMPACT) : NULL;
 }
 
 /* While a slice forms, each host that comes changes its record, and is sent to each of them: that grows with
  * their square. */
 static bool is_long(const struct record *r) {
-        const char *state = json_string_value(json_object_get(r->value, "state"));
-
-        return startswith(r->key, "slice/") && state && streq(state, "forming") &&
+        return startswith(r->key, "slice/") && streq(json_text_of(r->value, "state"), "forming") &&
                json_array_size(json_object_get(r->value, "roster")) > REGISTRY_FORMING_NAMED;
 }
 
 static char *slice_in_short(const struct record *r) {
         const json_t *roster = json_object_get(r->value, "roster"),
                      *missing = json_object_get(r->value, "missing");
-        json_t *nobody = json_object(),
-               *copy = json_member_add(json_copy(r->value), "roster", list_in_short(roster, 0, nobody));
-        char *text;
+        json_auto_t *nobody = json_object(),
+                    *copy = json_member_add(json_copy(r->value), "roster", list_in_short(roster, 0, nobody));
 
         copy = json_member_add(copy, "missing", list_in_short(missing, REGISTRY_FORMING_NAMED, nobody));
-        text = copy ? json_dumps(copy, JSON_COMPACT) : NULL;
-        json_decref(copy);
-        json_decref(nobody);
-        return text;
+        return copy ? json_dumps(copy, JSON_COMPACT) : NULL;
 }
 
 /* -ENOMEM: nothing was printed. */

@@ -83,10 +83,6 @@ static void on_news(void *userdata) {
                 (void) loop_timer_at(c->timer, 0); /* fails only when the loop ends */
 }
 
-static void on_watch_ended(void *userdata) {
-        (void) userdata; /* started again with the next look */
-}
-
 /* It becomes a header: what is no URL by its letters is none. */
 static void take_url(char ret[static CONTROL_URL_MAX], const json_t *value, const char *key) {
         const char *text = json_text_of(value, key);
@@ -106,8 +102,8 @@ static void on_other(const json_t *value, int64_t revision, void *userdata) {
         if (streq(c->base.agents_url, c->o.agents_url))
                 forget_leader(c);
         if (value && revision > 0)
-                /* or it is in progress */
-                (void) etcd_client_watch(c->client, c->key, revision + 1, on_news, on_watch_ended, c);
+                /* or it is in progress; when it has ended the next look starts it again */
+                (void) etcd_client_watch(c->client, c->key, revision + 1, on_news, c);
 }
 
 static void on_resigned(void *userdata) {

@@ -23,12 +23,11 @@ static int on_row(const char *key, const char *value, void *userdata) {
 }
 
 static int sqlite_start(struct control_store *s) {
-        json_t *records = json_object();
+        json_auto_t *records = json_object();
         int r = records ? store_list_registry(database_of(s), on_row, records) : -ENOMEM;
 
         if (r >= 0)
                 r = s->events->led(records, s->userdata);
-        json_decref(records);
         return r < 0 ? r : 0;
 }
 
@@ -47,29 +46,20 @@ static int write_record(struct store *t, const char *key, const json_t *value) {
 
 static int write_batch(struct control_store *s, const json_t *batch) {
         struct store *t = database_of(s);
+        int r = store_begin(t);
+        char why[STORE_WHY_MAX];
         const char *key;
         json_t *v;
-        int r;
 
-        r = store_begin(t);
         json_object_foreach ((json_t *) (uintptr_t) batch, key, v)
                 if (r >= 0)
                         r = write_record(t, key, v);
         if (r >= 0)
                 r = s->events->along(s->userdata);
-        if (r >= 0)
-                r = store_commit(t);
-        if (r >= 0)
-                return 0;
-        (void) snprintf(s->why, sizeof(s->why), "database: %.200s",
-                        r == -ENOMEM ? "out of memory" : store_error(t));
-        store_rollback(t);
+        r = store_finish(t, r, why);
+        if (r < 0)
+                (void) snprintf(s->why, sizeof(s->why), "database: %.200s", why);
         return r;
-}
-
-static int sqlite_resign(struct control_store *s) {
-        (void) s;
-        return 0;
 }
 
 static struct control_store *sqlite_free(struct control_store *s) {
@@ -82,7 +72,6 @@ static const struct control_ops ops = {
         .start = sqlite_start,
         .leads = sqlite_leads,
         .write = write_batch,
-        .resign = sqlite_resign,
         .free = sqlite_free,
 };
 

@@ -52,7 +52,7 @@ struct control_ops {
          * borrowed until then.
          */
         int (*write)(struct control_store *s, const json_t *batch);
-        /* 0: done; 1: resigned() follows. */
+        /* 0: done; 1: resigned() follows. NULL where takes_along: there is nobody else. */
         int (*resign)(struct control_store *s);
         struct control_store *(*free)(struct control_store *s);
 };

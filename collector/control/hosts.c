@@ -27,9 +27,9 @@ static const json_t *run_of(const json_t *member) {
         size_t i;
 
         json_array_foreach (list, i, v) {
-                const char *state = json_string_value(json_object_get(v, "state"));
+                const char *state = json_text_of(v, "state");
 
-                if (state && (streq(state, "running") || streq(state, "starting")))
+                if (streq(state, "running") || streq(state, "starting"))
                         return v;
         }
         return NULL;
@@ -37,7 +37,7 @@ static const json_t *run_of(const json_t *member) {
 
 void hosts_take_member(struct session *s, const json_t *member) {
         const json_t *run = run_of(member);
-        json_t *v =
+        json_auto_t *v =
                 json_pack("{s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:I}", "state",
                           text_of(member, "state", 31), "reasons", text_of(member, "reasons", 400), "orders",
                           text_of(member, "orders", 400), "observe",
@@ -49,7 +49,6 @@ void hosts_take_member(struct session *s, const json_t *member) {
 
         free(s->report);
         s->report = v ? json_dumps(v, JSON_COMPACT) : NULL;
-        json_decref(v);
 }
 
 /* A run of the registry is spoken of by the hosts of its slices alone, and in its generation; of others
@@ -87,7 +86,8 @@ static void keep_figure(struct session *s, const char *run, const json_t *v) {
 
 /* The last of them that is one is shown. */
 void hosts_take_figures(struct registry *r, struct session *s, const json_t *figures) {
-        json_t *taken = json_array(), *v;
+        json_auto_t *taken = json_array();
+        json_t *v;
         size_t i;
 
         s->run[0] = s->doing[0] = '\0';
@@ -104,7 +104,6 @@ void hosts_take_figures(struct registry *r, struct session *s, const json_t *fig
         }
         if (json_array_size(taken) > 0 && r->o.figures)
                 r->o.figures(s->slice, s->worker, s->host, taken, r->o.userdata);
-        json_decref(taken);
 }
 
 /* --- What is shown --------------------------------------------------------------------------------- */
@@ -127,31 +126,28 @@ static const char *doing_of(const struct session *s, const char *run, const json
 
 static int show_member(const struct showing *w, const struct session *s) {
         usec_t real = clock_real(w->registry->o.clock), boot = registry_boot_now(w->registry);
-        json_t *report = s->report ? json_loads(s->report, 0, NULL) : NULL;
+        json_auto_t *report = s->report ? json_loads(s->report, 0, NULL) : NULL;
         const char *run = json_string_value(json_object_get(report, "run"));
         const json_t *step = json_object_get(report, "step");
-        int x;
 
-        x = w->visit(&(struct registry_host){ .name = s->host,
-                                              .slice = s->slice,
-                                              .worker = s->worker,
-                                              .member = true,
-                                              .heard = real - MIN(real, boot - MIN(boot, s->heard)),
-                                              .joined = real - MIN(real, boot - MIN(boot, s->joined)),
-                                              .why = "",
-                                              .report = report,
-                                              .run = s->run[0] ? s->run
-                                                     : run     ? run
-                                                               : "",
-                                              .step = s->run[0] ? s->step
-                                                      : step    ? json_integer_value(step)
-                                                                : -1,
-                                              .step_time = s->run[0] ? s->step_time : -1,
-                                              .goodput = s->run[0] ? s->goodput : NAN,
-                                              .doing = doing_of(s, run, report) },
-                     w->userdata);
-        json_decref(report);
-        return x;
+        return w->visit(&(struct registry_host){ .name = s->host,
+                                                 .slice = s->slice,
+                                                 .worker = s->worker,
+                                                 .member = true,
+                                                 .heard = real - MIN(real, boot - MIN(boot, s->heard)),
+                                                 .joined = real - MIN(real, boot - MIN(boot, s->joined)),
+                                                 .why = "",
+                                                 .report = report,
+                                                 .run = s->run[0] ? s->run
+                                                        : run     ? run
+                                                                  : "",
+                                                 .step = s->run[0] ? s->step
+                                                         : step    ? json_integer_value(step)
+                                                                   : -1,
+                                                 .step_time = s->run[0] ? s->step_time : -1,
+                                                 .goodput = s->run[0] ? s->goodput : NAN,
+                                                 .doing = doing_of(s, run, report) },
+                        w->userdata);
 }
 
 /* Of the list of a slice's record: those of whom there is no member now. */

@@ -3,8 +3,7 @@
 /* What the parts of the registry share. Inside this room only. */
 #include "registry.h"
 
-/* --- records.c: what is published to hosts ----------------------------------------------------------------
- */
+/* --- records.c: what is published to hosts ----------------------------------------------------------- */
 
 struct record {
         struct record *newer, *older; /* by revision */

@@ -7,14 +7,15 @@
 #include "log.h"
 #include "loop_timer.h"
 
+#define DOCUMENT "/usr/share/doc/tpu-collector/on-call.md#collector-away"
+
 unsigned registry_elsewhere(struct registry *r, struct registry_body **ret_body) {
+        const char *leader = r->control->agents_url;
+
         r->counters.elsewhere++;
-        *ret_body = *r->control->agents_url ?
-                            body_elsewhere(r->control->agents_url) :
-                            body_error("no collector leads",
-                                       "try again; see "
-                                       "/usr/share/doc/tpu-collector/on-call.md#collector-away");
-        return *ret_body && *r->control->agents_url ? 421 : 503;
+        *ret_body = *leader ? body_elsewhere(leader)
+                            : body_error("no collector leads", "try again; see " DOCUMENT);
+        return *ret_body && *leader ? 421 : 503;
 }
 
 const struct control_store *registry_control(const struct registry *r) {

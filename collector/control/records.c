@@ -36,8 +36,7 @@ void records_clear(struct records *t) {
                 unlink_record(t, r);
                 record_free(r);
         }
-        json_decref(t->index);
-        t->index = NULL;
+        json_decref(TAKE_PTR(t->index));
 }
 
 struct record *records_find(const struct records *t, const char *key) {

@@ -7,8 +7,7 @@
 #define RETRY          USEC_PER_SEC /* after a batch that was not written */
 #define DECISION_SHARE 4 /* at most a fifth of the time is spent on decisions, when there is always one */
 
-/* --- Decided, stored, published -------------------------------------------------------------------------
- */
+/* --- Decided, stored, published ---------------------------------------------------------------------- */
 
 static int add_pending(struct registry *r, const char *key, const json_t *value) {
         /* Shared with the planner, which never alters a value that it gave out. */
@@ -41,16 +40,14 @@ int registry_store_story(void *userdata) {
  * not. */
 static void store_story_alone(struct registry *r) {
         int x = store_begin(r->o.store);
+        char why[STORE_WHY_MAX];
 
         if (x >= 0)
                 x = registry_store_story(r);
-        if (x >= 0)
-                x = store_commit(r->o.store);
+        x = store_finish(r->o.store, x, why);
         if (x >= 0)
                 return;
-        log_error("registry: events are lost: database: %.200s",
-                  x == -ENOMEM ? "out of memory" : store_error(r->o.store));
-        store_rollback(r->o.store);
+        log_error("registry: events are lost: database: %.200s", why);
         r->events = false;
         r->o.failed(x, r->o.userdata);
 }
@@ -194,14 +191,14 @@ void registry_wrote(int error, void *userdata) {
 
 /* The collector's own previous records, when its owner is complete. */
 static void publish_loaded(struct registry *r) {
-        json_t *own = r->own_loaded ? json_copy(r->kept) : NULL, *v; /* published() may keep others */
+        json_auto_t *own = r->own_loaded ? json_copy(r->kept) : NULL; /* published() may keep others */
+        json_t *v;
         const char *key;
 
         r->own_loaded = false;
         json_object_foreach (own, key, v)
                 if (r->o.published && startswith(key, REGISTRY_OWN))
                         r->o.published(key, v, r->o.userdata);
-        json_decref(own);
 }
 
 static int decide_now(struct registry *r) {

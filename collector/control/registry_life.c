@@ -86,7 +86,7 @@ static void on_resigned(void *userdata) {
 
 int registry_resign(struct registry *r) {
         if (r->control->ops->takes_along)
-                return 0; /* there is nobody else */
+                return 0;
         registry_lose_lead(r, "it is being stopped");
         return r->control->ops->resign(r->control);
 }

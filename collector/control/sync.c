@@ -142,27 +142,27 @@ static bool is_overtaken(const struct registry *r, const struct request *q) {
         return s && incarnation && streq(s->incarnation, incarnation) && q->said > 0 && q->said < s->said;
 }
 
+/* 1: it is new; 0; -ENOMEM. */
 static int find_session(struct registry *r, const json_t *member, struct session **ret) {
         const char *slice = json_string_value(json_object_get(member, "slice"));
         unsigned worker = (unsigned) json_integer_value(json_object_get(member, "worker"));
-        int x;
+        bool is_new;
 
         *ret = sessions_find(&r->sessions, slice, worker);
-        x = *ret ? 0 : sessions_add(&r->sessions, slice, worker, ret);
-        if (x < 0)
-                return x;
+        is_new = !*ret;
+        if (is_new && sessions_add(&r->sessions, slice, worker, ret) < 0)
+                return -ENOMEM;
         (void) snprintf((*ret)->host, sizeof((*ret)->host), "%s",
                         json_string_value(json_object_get(member, "host")));
         (void) snprintf((*ret)->incarnation, sizeof((*ret)->incarnation), "%s",
                         json_string_value(json_object_get(member, "incarnation")));
-        return 0;
+        return is_new;
 }
 
 static unsigned sync_member(struct registry *r, const struct request *q, void *call,
                             struct registry_body **ret) {
         char why[GANG_WHY_MAX];
         struct session *s;
-        bool is_new;
         int x;
 
         if (json_string_value(json_object_get(q->member, "slice")) && is_overtaken(r, q))
@@ -177,17 +177,15 @@ static unsigned sync_member(struct registry *r, const struct request *q, void *c
                 return refuse_sync(r, 400, why, ret);
         if (x < 0)
                 return refuse_sync(r, 503, x == -ENOMEM ? "out of memory" : why, ret);
-        is_new = !sessions_find(&r->sessions, json_string_value(json_object_get(q->member, "slice")),
-                                (unsigned) json_integer_value(json_object_get(q->member, "worker")));
         x = find_session(r, q->member, &s);
         if (x < 0)
                 return refuse_sync(r, 503, "out of memory", ret);
         s->said = q->said;
-        if (is_new)
+        if (x > 0)
                 s->joined = registry_boot_now(r);
         hosts_take_member(s, q->member);
         registry_decide_soon(r);
-        return keep_call(r, s, q, is_new || q->whole, call, ret);
+        return keep_call(r, s, q, x > 0 || q->whole, call, ret);
 }
 
 /* A slice, and so a run, never spans two tenants: a host that came to the wrong one is refused. */
@@ -243,8 +241,7 @@ static bool may_say(const struct registry *r, const struct request *q, struct re
 unsigned registry_sync(struct registry *r, struct registry_speaker *who, const char *body, size_t len,
                        void *call, struct registry_body **ret_body) {
         struct request q;
-        unsigned status;
-        json_t *v;
+        json_auto_t *v = NULL;
 
         r->counters.syncs++;
         *ret_body = NULL;
@@ -254,15 +251,12 @@ unsigned registry_sync(struct registry *r, struct registry_speaker *who, const c
                 return refuse_sync(r, 413, "a member is at most 256 KiB", ret_body);
         v = json_loadb(body, len, JSON_REJECT_DUPLICATES, NULL);
         if (!v || parse_request(r, v, &q) < 0)
-                status = refuse_sync(r, 400, "the body is no sync request of version 1", ret_body);
-        else if (!streq(q.tenant ? q.tenant : REGISTRY_TENANT, r->o.tenant))
-                status = refuse_tenant(r, q.tenant ? q.tenant : REGISTRY_TENANT, ret_body);
-        else if (!note_proof(r, v, who))
-                status = refuse_sync(r, 503, "out of memory", ret_body);
-        else if (!may_say(r, &q, who))
-                status = refuse_sync(r, 403, who->why, ret_body);
-        else
-                status = q.member ? sync_member(r, &q, call, ret_body) : sync_same(r, &q, call, ret_body);
-        json_decref(v);
-        return status;
+                return refuse_sync(r, 400, "the body is no sync request of version 1", ret_body);
+        if (!streq(q.tenant ? q.tenant : REGISTRY_TENANT, r->o.tenant))
+                return refuse_tenant(r, q.tenant ? q.tenant : REGISTRY_TENANT, ret_body);
+        if (!note_proof(r, v, who))
+                return refuse_sync(r, 503, "out of memory", ret_body);
+        if (!may_say(r, &q, who))
+                return refuse_sync(r, 403, who->why, ret_body);
+        return q.member ? sync_member(r, &q, call, ret_body) : sync_same(r, &q, call, ret_body);
 }

@@ -36,8 +36,7 @@ struct alike_thread {
         uint64_t role;
         uint64_t places[ALIKE_LEVELS]; /* line, function, kind */
 };
-/* main: it is the main thread of a rank. moved: the two captures show it elsewhere, so lines do not count.
- */
+/* main: the main thread of a rank. moved: the two captures show it elsewhere, so lines do not count. */
 struct alike_thread alike_thread(const struct stack_table *t, const struct stack_code *codes,
                                  const struct host_capture *c, const struct captured_process *p,
                                  const struct captured_thread *thread, uint64_t process, bool main,

@@ -45,7 +45,7 @@ static double value_of(const struct wait_chain *c) {
 static struct wait_chain *end_here(struct wait_chain *c, uint8_t kind) {
         c->end = END_HERE;
         c->kind = kind;
-        c->weight = weight_of_end(kind, c->stuck, c->moved);
+        c->weight = weight_of_end(kind, c->stuck);
         return c;
 }
 
@@ -241,14 +241,6 @@ static void follow_ends(struct follower *f, const struct captured_process *p, co
                 end_unknown(c, w->kind);
 }
 
-static const struct captured_socket *socket_of(const struct follower *f, const struct captured_process *p,
-                                               uint64_t inode) {
-        for (uint32_t i = 0; i < p->n_sockets && inode > 0; i++)
-                if (f->c->sockets[p->first_socket + i].inode == inode)
-                        return &f->c->sockets[p->first_socket + i];
-        return NULL;
-}
-
 /* Whether x is the other end of s, as far as the two show it. The kernel's word counts. Else the end that
  * has the path that the other one connected to is its server's; and two without a path that were made one
  * behind the other are a pair. */
@@ -308,7 +300,7 @@ static bool is_cut(const struct follower *f, const struct peer_end *end) {
 static void follow_socket(struct follower *f, const struct captured_process *p,
                           const struct captured_wait *w, struct wait_chain *c) {
         const struct peer_end *end = peers_find(&f->e->peers, f->host, w->number);
-        const struct captured_socket *s = socket_of(f, p, w->number);
+        const struct captured_socket *s = captured_socket_of(f->c, p, w->number);
         uint32_t node = end ? chain_node(f->e, end) : STACK_NONE;
 
         if (end && node == STACK_NONE)

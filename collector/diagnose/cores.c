@@ -85,13 +85,12 @@ enum core_state core_judge(const struct cores *all, const struct captured_core *
 
 enum core_state cores_of_host(const struct cores *all, const struct seen_host *h,
                               const struct captured_core **ret) {
-        static const unsigned gravity[_CORE_STATE_MAX] = { 0, 5, 4, 3, 2, 1 };
         enum core_state worst = CORE_LIKE_OTHERS;
 
         for (size_t i = 0; h->last && i < h->last->n_cores; i++) {
                 enum core_state s = core_judge(all, &h->last->cores[i]);
 
-                if (gravity[s] > gravity[worst]) {
+                if (s > worst) {
                         worst = s;
                         *ret = &h->last->cores[i];
                 }

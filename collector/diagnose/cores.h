@@ -9,12 +9,12 @@
 #include "evidence.h"
 
 enum core_state {
-        CORE_LIKE_OTHERS,
-        CORE_ERROR, /* it reports an error message */
-        CORE_OTHER_PROGRAM,
-        CORE_BEHIND,      /* an earlier launch of the same program than most */
-        CORE_ODD_COUNTER, /* same program and launch, another program counter, not 0 */
+        CORE_LIKE_OTHERS, /* the gravest last */
         CORE_NO_INPUT,    /* counter 0 where most have another */
+        CORE_ODD_COUNTER, /* same program and launch, another program counter, not 0 */
+        CORE_BEHIND,      /* an earlier launch of the same program than most */
+        CORE_OTHER_PROGRAM,
+        CORE_ERROR, /* it reports an error message */
         _CORE_STATE_MAX,
 };
 

@@ -221,18 +221,16 @@ static const char *end_name(enum chain_end end) {
 static json_t *graph_node_json(const struct diagnosis *d, uint32_t node) {
         const struct graph_node *n = &d->graph.nodes[node];
         const struct wait_chain *c = node < d->evidence.n_ranks ? &d->graph.chains[node] : NULL;
-        json_t *v = json_pack("{s:o, s:f, s:f, s:f, s:b}", "host", name_json(d, node), "share", n->share,
-                              "end", n->end, "leaves", n->leaves, "circle", n->in_circle);
+        json_auto_t *v = json_pack("{s:o, s:f, s:f, s:f, s:b}", "host", name_json(d, node), "share",
+                                   n->share, "end", n->end, "leaves", n->leaves, "circle", n->in_circle);
 
         if (v && c &&
             json_object_update_new(v, json_pack("{s:I, s:s, s:s, s:o}", "pid",
                                                 (json_int_t) d->evidence.ranks[node].pid, "kind",
                                                 stall_kind_name(c->kind), "ends", end_name(c->end), "for",
-                                                for_json(d, node))) < 0) {
-                json_decref(v);
+                                                for_json(d, node))) < 0)
                 return NULL;
-        }
-        return v;
+        return TAKE_PTR(v);
 }
 
 struct shown {

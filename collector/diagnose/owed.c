@@ -81,7 +81,6 @@ static void survey_ranks(const struct evidence *e, struct debts *d, struct last_
                 last[rank].sent = MIN(last[rank].sent, s->sent_ms);
                 last[rank].received = MIN(last[rank].received, s->received_ms);
                 d->ranks[rank].unread += s->unread;
-                d->ranks[rank].senders += s->unread > 0;
         }
         for (size_t i = 0; i < e->n_ranks; i++) {
                 struct rank_debts *r = &d->ranks[i];

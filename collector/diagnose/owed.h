@@ -18,7 +18,6 @@ struct debt_edge {
 };
 struct rank_debts {
         uint64_t unread;    /* bytes of others that lie here */
-        uint32_t senders;   /* whose */
         bool known;         /* it has received and sent on connections of the steps */
         bool cut;           /* one of its connections loses what is sent, in either direction */
         bool owes;          /* it alone received last, long after it last sent */

@@ -7,14 +7,9 @@
 #define OWNERS_MAX 64u /* ends whose owner is looked for by the hosts' own addresses */
 #define DATAGRAM "no answer to a datagram" /* as agents say it: agent/base/links/unanswered.h */
 
-struct text {
-        const char *s;
-        size_t len;
-};
-
 /* One connection, seen from `local`. */
 struct pair {
-        struct text local, peer;
+        struct address_text local, peer;
         uint32_t host;
         bool tcp;
 };
@@ -30,22 +25,18 @@ void paths_clear(struct paths *p) {
         *p = PATHS_NULL;
 }
 
-static int compare_texts(struct text a, struct text b) {
-        return memcmp(a.s, b.s, MIN(a.len, b.len)) ?: COMPARE(a.len, b.len);
-}
-
 /* By their two addresses, whichever of them is the local one. */
 static int compare_pairs(const void *x, const void *y) {
         const struct pair *a = x, *b = y;
 
-        return compare_texts(a->local, b->local) ?: compare_texts(a->peer, b->peer);
+        return compare_addresses(a->local, b->local) ?: compare_addresses(a->peer, b->peer);
 }
 
 /* --- What is found --------------------------------------------------------------------------------- */
 
 /* Both directions, so that each end has all of its own side by side. */
-static int add_pair(struct pairs *p, struct text local, struct text peer, uint32_t host, uint32_t other,
-                    bool tcp) {
+static int add_pair(struct pairs *p, struct address_text local, struct address_text peer, uint32_t host,
+                    uint32_t other, bool tcp) {
         int r = grow(&p->items, &p->size, p->n + 2, sizeof(*p->items));
 
         if (r < 0)
@@ -66,8 +57,8 @@ static int take_finding(const struct evidence *e, const struct captured_finding 
             (!tcp && !datagrams))
                 return 0;
         found += sizeof(start) - 1;
-        return add_pair(p, (struct text) { found, strcspn(found, ",") },
-                        (struct text) { peer, strlen(peer) }, host, STACK_NONE, tcp);
+        return add_pair(p, (struct address_text) { found, strcspn(found, ",") },
+                        (struct address_text) { peer, strlen(peer) }, host, STACK_NONE, tcp);
 }
 
 /* Whether datagrams show anything: where some were asked for, somebody must have answered. */
@@ -87,12 +78,12 @@ static bool datagrams_tell(const struct evidence *e) {
         return !asked; /* agents that do not say it */
 }
 
-static struct text address_of(const struct evidence *e, uint32_t string) {
-        const char *s = stack_table_text(&e->scene->table, string), *end;
+static struct address_text address_of(const struct evidence *e, uint32_t string) {
+        return address_alone(stack_table_text(&e->scene->table, string));
+}
 
-        s += s[0] == '[';
-        end = strchr(s, ']') ? strchr(s, ']') : strrchr(s, ':');
-        return (struct text) { s, end ? (size_t) (end - s) : strlen(s) };
+static bool is_text(struct address_text a, const char *text) {
+        return compare_addresses(a, (struct address_text) { text, strlen(text) }) == 0;
 }
 
 /* Of the connections in the captures themselves. */
@@ -136,7 +127,7 @@ static const char *own_nic(const struct evidence *e, const struct host_capture *
         for (size_t i = 0; c && i < c->n_own; i++) {
                 const char *nic = stack_table_text(&e->scene->table, c->own[i]), *blank = strchr(nic, ' ');
 
-                if (blank && strlen(blank + 1) == end->len && memcmp(blank + 1, end->address, end->len) == 0)
+                if (blank && is_text(end->address, blank + 1))
                         return nic;
         }
         return NULL;
@@ -154,23 +145,19 @@ static void find_owner(const struct evidence *e, struct path_end *end) {
         for (uint32_t i = 0; i < e->n_hosts && end->host == STACK_NONE; i++) {
                 const char *address = e->hosts[i].who ? e->hosts[i].who->address : "";
 
-                if (strlen(address) == end->len && memcmp(address, end->address, end->len) == 0)
+                if (is_text(end->address, address))
                         end->host = i;
         }
 }
 
-static struct text text_of_end(const struct path_end *end) {
-        return (struct text) { end->address, end->len };
-}
+static struct path_end *find_end(struct paths *p, struct address_text address) {
+        size_t at = SORTED_PLACE(p->n, i, compare_addresses(p->ends[i].address, address) < 0);
 
-static struct path_end *find_end(struct paths *p, struct text address) {
-        size_t at = SORTED_PLACE(p->n, i, compare_texts(text_of_end(&p->ends[i]), address) < 0);
-
-        return at < p->n && compare_texts(text_of_end(&p->ends[at]), address) == 0 ? &p->ends[at] : NULL;
+        return at < p->n && compare_addresses(p->ends[at].address, address) == 0 ? &p->ends[at] : NULL;
 }
 
 static bool same_end(const struct pairs *p, size_t i) {
-        return i > 0 && compare_texts(p->items[i - 1].local, p->items[i].local) == 0;
+        return i > 0 && compare_addresses(p->items[i - 1].local, p->items[i].local) == 0;
 }
 
 static void make_ends(const struct evidence *e, const struct pairs *p, struct paths *ret) {
@@ -181,9 +168,8 @@ static void make_ends(const struct evidence *e, const struct pairs *p, struct pa
                 struct path_end *end;
 
                 if (!same_end(p, i))
-                        ret->ends[ret->n++] = (struct path_end) {
-                                .address = a->local.s, .len = a->local.len, .host = STACK_NONE
-                        };
+                        ret->ends[ret->n++] =
+                                (struct path_end) { .address = a->local, .host = STACK_NONE };
                 end = &ret->ends[ret->n - 1];
                 end->host = MIN(end->host, a->host); /* STACK_NONE is the greatest */
         }
@@ -237,10 +223,6 @@ static void rank_ends(struct paths *x) {
         }
 }
 
-static bool is_address(const struct evidence *e, uint32_t string, const struct path_end *end) {
-        return compare_texts(address_of(e, string), (struct text) { end->address, end->len }) == 0;
-}
-
 /* Whether data of a third host came to this end after the last that came of the other one. */
 static bool end_carries(const struct evidence *e, const struct path_end *end) {
         uint32_t bad = SOCKET_MS_NONE, good = SOCKET_MS_NONE;
@@ -249,7 +231,7 @@ static bool end_carries(const struct evidence *e, const struct path_end *end) {
                 const struct peer_end *p = &e->peers.ends[i];
 
                 if (p->peer_host == PEER_NONE || p->peer_host == end->host ||
-                    !is_address(e, p->socket->local, end))
+                    compare_addresses(address_of(e, p->socket->local), end->address) != 0)
                         continue;
                 if (p->peer_host == end->other->host)
                         bad = MIN(bad, p->socket->received_ms);
@@ -416,20 +398,16 @@ int paths_survey(const struct evidence *e, struct paths *ret) {
 
 /* --- What agents publish about their links --------------------------------------------------------- */
 
-static bool is_text(const struct path_end *end, const char *text, size_t len) {
-        return len == end->len && memcmp(text, end->address, len) == 0;
-}
-
 /* "from ADDRESS, WORDS": the words; NULL: it is no such finding. */
 static const char *words_of(const struct evidence *e, const struct captured_finding *f,
-                            const char **ret_local, size_t *ret_len) {
+                            struct address_text *ret_local) {
         const char *found = stack_table_text(&e->scene->table, f->found), *comma = strchr(found, ',');
 
         if (!streq(stack_table_text(&e->scene->table, f->check), LINK_CHECK) ||
             !startswith(found, "from ") || !comma || comma[1] != ' ')
                 return NULL;
-        *ret_local = found + strlen("from ");
-        *ret_len = (size_t) (comma - *ret_local);
+        found += strlen("from ");
+        *ret_local = (struct address_text) { found, (size_t) (comma - found) };
         return comma + 2;
 }
 
@@ -440,13 +418,12 @@ static const char *find_quote(const struct evidence *e, uint32_t host, const str
                 const struct host_capture *c = e->hosts[host].capture[k - 1];
 
                 for (size_t i = 0; c && i < c->n_findings; i++) {
-                        const char *subject = stack_table_text(&e->scene->table, c->findings[i].subject),
-                                   *from;
-                        size_t len;
-                        const char *words = words_of(e, &c->findings[i], &from, &len);
+                        const char *subject = stack_table_text(&e->scene->table, c->findings[i].subject);
+                        struct address_text from;
+                        const char *words = words_of(e, &c->findings[i], &from);
 
-                        if (words && (!local || is_text(local, from, len)) &&
-                            (!peer || is_text(peer, subject, strlen(subject))))
+                        if (words && (!local || compare_addresses(local->address, from) == 0) &&
+                            (!peer || is_text(peer->address, subject)))
                                 return words;
                 }
         }

@@ -20,8 +20,7 @@
 #define PATH_SHARE 0.75
 
 struct path_end {
-        const char *address; /* not ended by NUL */
-        size_t len;
+        struct address_text address;
         const char *nic;  /* as its host calls it, ended by ' '; NULL: not known */
         uint32_t host;    /* of the evidence; STACK_NONE: nobody says that it is his */
         uint32_t missing; /* how many others it has no answer from, or get none from it; without those
@@ -61,8 +60,6 @@ int paths_survey(const struct evidence *e, struct paths *ret);
  */
 
 #define LINK_CHECK "net.link"
-
-struct path_end;
 
 /* The worst of the host's own, of this end alone where there is one (end may be NULL), in either capture;
  * "NIC eth1 to …". NULL: it says nothing. */

@@ -130,14 +130,14 @@ static void join_by_bytes(struct peers *p, struct match_key *keys) {
 /* --- Hosts by address ------------------------------------------------------------------------------- */
 
 struct named_host {
-        const char *address;
+        struct address_text address;
         uint32_t host;
 };
 
 static int compare_names(const void *x, const void *y) {
         const struct named_host *a = x, *b = y;
 
-        return strcmp(a->address, b->address) ?: COMPARE(a->host, b->host);
+        return compare_addresses(a->address, b->address) ?: COMPARE(a->host, b->host);
 }
 
 /* Their addresses, sorted. *ret: the caller's to free. */
@@ -151,12 +151,12 @@ static int list_addresses(const struct seen_hosts *all, struct named_host **ret,
                 const struct host_capture *who = all->items[i].who, *c = all->items[i].last;
 
                 if (who && who->address[0])
-                        list[n++] = (struct named_host){ who->address, i };
+                        list[n++] = (struct named_host){ { who->address, strlen(who->address) }, i };
                 for (size_t k = 0; c && k < c->n_own; k++) {
                         const char *blank = strchr(stack_table_text(&all->scene->table, c->own[k]), ' ');
 
                         if (blank && blank[1])
-                                list[n++] = (struct named_host){ blank + 1, i };
+                                list[n++] = (struct named_host){ { blank + 1, strlen(blank + 1) }, i };
                 }
         }
         if (n > 1)
@@ -166,21 +166,22 @@ static int list_addresses(const struct seen_hosts *all, struct named_host **ret,
         return 0;
 }
 
-/* "10.0.0.1:80" and "[::1]:80" without port and brackets. */
-static void address_alone(const char *text, char ret[static 64]) {
-        const char *colon = strrchr(text, ':');
-
-        text += text[0] == '[';
-        (void) snprintf(ret, 64, "%.*s", colon && colon > text ? (int) MIN(colon - text, 63) : 0, text);
-        if (strchr(ret, ']'))
-                *strchr(ret, ']') = 0;
+int compare_addresses(struct address_text a, struct address_text b) {
+        return memcmp(a.s, b.s, MIN(a.len, b.len)) ?: COMPARE(a.len, b.len);
 }
 
-static uint32_t host_by_address(const struct named_host *list, size_t n, const char *text) {
-        const struct named_host key = { text, 0 };
-        size_t at = SORTED_PLACE(n, i, compare_names(&list[i], &key) < 0);
+struct address_text address_alone(const char *text) {
+        const char *colon = strrchr(text, ':'), *end;
 
-        return at < n && streq(list[at].address, text) ? list[at].host : PEER_NONE;
+        text += text[0] == '[';
+        end = strchr(text, ']') ?: colon;
+        return (struct address_text){ text, colon && end > text ? (size_t) (end - text) : 0 };
+}
+
+static uint32_t host_by_address(const struct named_host *list, size_t n, struct address_text address) {
+        size_t at = SORTED_PLACE(n, i, compare_addresses(list[i].address, address) < 0);
+
+        return at < n && compare_addresses(list[at].address, address) == 0 ? list[at].host : PEER_NONE;
 }
 
 static int find_hosts(struct peers *p, const struct seen_hosts *all) {
@@ -191,15 +192,13 @@ static int find_hosts(struct peers *p, const struct seen_hosts *all) {
         for (size_t i = 0; i < p->n && r == 0; i++) {
                 struct peer_end *end = &p->ends[i];
                 const char *remote = stack_table_text(&all->scene->table, end->socket->remote);
-                char address[64];
 
-                address_alone(remote, address);
                 if (end->peer != PEER_NONE)
                         end->peer_host = p->ends[end->peer].host;
                 else if (address_is_loopback(remote))
                         end->peer_host = end->host;
                 else
-                        end->peer_host = host_by_address(list, n, address);
+                        end->peer_host = host_by_address(list, n, address_alone(remote));
         }
         return r;
 }

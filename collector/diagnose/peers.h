@@ -13,6 +13,15 @@
 #define PEER_NONE UINT32_MAX
 #define PEER_NAT_BYTES 65536u /* in each direction: fewer may be alike by chance */
 
+/* An address within a text, not ended by NUL. */
+struct address_text {
+        const char *s;
+        size_t len;
+};
+int compare_addresses(struct address_text a, struct address_text b);
+/* Of "10.0.0.1:80" and "[::1]:80": without port and brackets; empty without a port. */
+struct address_text address_alone(const char *text);
+
 struct peer_end {
         const struct captured_process *process;
         const struct captured_socket *socket; /* of the host's last capture */

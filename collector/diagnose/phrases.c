@@ -3,11 +3,10 @@
 
 #include "wait_words.h"
 
-static const struct stack_table *table_of(const struct diagnosis *d) {
+const struct stack_table *diagnosis_table(const struct diagnosis *d) {
         return &d->evidence.scene->table;
 }
 
-/* "slice 1, worker 5 (10.10.0.15)". */
 void phrase_host(FILE *f, const struct seen_host *h) {
         const char *name = h->who ? h->who->host : "", *address = h->who ? h->who->address : "";
 
@@ -32,7 +31,6 @@ static void put_frame(FILE *f, const struct stack_table *t, uint32_t number) {
         fprintf(f, " %s`", stack_table_text(t, frame->function));
 }
 
-/* "is in `read` under `dataset.py:88 next_batch`". */
 void phrase_place(FILE *f, const struct stack_table *t, const struct place *p) {
         const char *between = " under ";
 
@@ -73,24 +71,20 @@ void phrase_place(FILE *f, const struct stack_table *t, const struct place *p) {
 
 /* --- The chain --------------------------------------------------------------------------------------- */
 
-static const struct place *place_of_rank(const struct diagnosis *d, uint32_t rank) {
-        return &d->evidence.ranks[rank].place;
-}
-
 /* What a thread of the chain waits for: what the kernel and the memory say, else where it stands. */
 static void put_step(FILE *f, const struct diagnosis *d, const struct host_capture *c,
                      const struct chain_step *step, const struct place *p) {
         char words[WAIT_WORDS_MAX];
 
         if (!step->wait || step->wait->kind == WAIT_UNKNOWN || p->kind == WAIT_STOPPED || p->meets) {
-                phrase_place(f, table_of(d), p);
+                phrase_place(f, diagnosis_table(d), p);
                 return;
         }
-        wait_words(c, table_of(d), step->process, step->wait, words);
+        wait_words(c, diagnosis_table(d), step->process, step->wait, words);
         fputs(words, f);
         if (p->frame != STACK_NONE) {
                 fputs(" under ", f);
-                put_frame(f, table_of(d), p->frame);
+                put_frame(f, diagnosis_table(d), p->frame);
         }
 }
 
@@ -102,7 +96,7 @@ static bool is_said(const struct chain_step *before, const struct chain_step *st
 
 static void put_subject(FILE *f, const struct diagnosis *d, const struct chain_step *before,
                         const struct chain_step *step) {
-        const struct stack_table *t = table_of(d);
+        const struct stack_table *t = diagnosis_table(d);
         const char *command = stack_table_text(t, step->process->command);
 
         if (is_said(before, step))
@@ -133,7 +127,8 @@ static void put_end_of_chain(FILE *f, const struct diagnosis *d, const struct wa
         else if (c->end == END_OUTSIDE && c->kind == WAIT_SOCKET)
                 fputs(", which is no host of the run", f);
         else if (c->end == END_OUTSIDE)
-                fprintf(f, ", which `%s` outside of the run has", stack_table_text(table_of(d), c->outside));
+                fprintf(f, ", which `%s` outside of the run has",
+                        stack_table_text(diagnosis_table(d), c->outside));
         else if (c->kind == WAIT_THROTTLED && !c->steps[c->n - 1].wait)
                 fputs(", and gets next to no CPU", f);
         else if (!c->solid && c->n > 1)
@@ -180,10 +175,6 @@ void phrase_chain(FILE *f, const struct diagnosis *d, uint32_t rank) {
 
 /* --- The others ------------------------------------------------------------------------------------ */
 
-static bool rank_waits(const struct diagnosis *d, uint32_t rank) {
-        return d->graph.nodes[rank].waits;
-}
-
 /* How many of the hosts that are not odd wait with all of their ranks. word: in that; NULL: wherever. */
 static size_t count_waiting(const struct diagnosis *d, const char *word) {
         const struct evidence *e = &d->evidence;
@@ -194,9 +185,9 @@ static size_t count_waiting(const struct diagnosis *d, const char *word) {
                 bool waits = h->n_ranks > 0 && !(d->odd && d->odd[i]);
 
                 for (uint32_t k = h->first_rank; waits && k < h->first_rank + h->n_ranks; k++) {
-                        const struct place *p = place_of_rank(d, k);
+                        const struct place *p = &e->ranks[k].place;
 
-                        waits = rank_waits(d, k) && (!word || (p->meets && streq(p->word, word)));
+                        waits = d->graph.nodes[k].waits && (!word || (p->meets && streq(p->word, word)));
                 }
                 n += waits;
         }
@@ -250,7 +241,6 @@ static void put_unread(FILE *f, const struct diagnosis *d, uint32_t host) {
                 fprintf(f, " (%" PRIu64 " bytes from them lie unread there)", unread);
 }
 
-/* ", the 63 others wait in all-reduce": what those who are not odd do. */
 void phrase_others(FILE *f, const struct diagnosis *d, uint32_t host) {
         size_t others = d->evidence.n_hosts - MIN(d->n_odd, d->evidence.n_hosts), n = count_waiting(d, NULL);
 

@@ -3,6 +3,9 @@
 /* Parts of a diagnosis' sentences: a host, a place, a chain of waits, what the others do. */
 #include "blame.h"
 
+/* Of its frames and texts. */
+const struct stack_table *diagnosis_table(const struct diagnosis *d);
+
 /* "slice 1, worker 5 (10.10.0.15)". */
 void phrase_host(FILE *f, const struct seen_host *h);
 /* "is in `read` under `dataset.py:88 next_batch`". */

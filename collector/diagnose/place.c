@@ -2,6 +2,7 @@
 #include "place.h"
 
 #include "fnv.h"
+#include "wait_words.h"
 
 /* --- Words ------------------------------------------------------------------------------------------ */
 
@@ -43,8 +44,7 @@ static const struct {
         { "/subprocess.py", "wait", "the end of a process", false },
 };
 
-/* "Queue.get" → "get"; "f.<locals>.g" → "g". */
-static const char *last_part(const char *function) {
+const char *last_part(const char *function) {
         const char *dot = strrchr(function, '.');
 
         return dot && dot[1] ? dot + 1 : function;
@@ -90,21 +90,12 @@ static void find_word(const struct stack_table *t, uint32_t stack, struct place 
 
 const char *stall_kind_name(enum stall_kind k) {
         static const char *const names[_KIND_MAX] = {
-                [WAIT_UNKNOWN] = "unknown",   [WAIT_LOCK] = "lock",
-                [WAIT_GIL] = "gil",           [WAIT_SOCKET] = "socket",
-                [WAIT_PIPE] = "pipe",         [WAIT_EVENTFD] = "eventfd",
-                [WAIT_FILE] = "file",         [WAIT_FILE_LOCK] = "file_lock",
-                [WAIT_DEVICE] = "device",     [WAIT_CHILD] = "child",
-                [WAIT_TIMER] = "timer",       [WAIT_PAGE] = "page",
-                [WAIT_IO_URING] = "io_uring", [WAIT_STOPPED] = "stopped",
-                [WAIT_FROZEN] = "frozen",     [WAIT_THROTTLED] = "throttled",
-                [KIND_CPU] = "cpu",           [KIND_CALL] = "call",
-                [KIND_ENDED] = "ended",       [KIND_SILENT] = "silent",
-                [KIND_PATH] = "path",         [KIND_CORE] = "core",
-                [KIND_STEP] = "step",         [KIND_CHECK] = "check",
+                [KIND_CPU] = "cpu",   [KIND_CALL] = "call", [KIND_ENDED] = "ended", [KIND_SILENT] = "silent",
+                [KIND_PATH] = "path", [KIND_CORE] = "core", [KIND_STEP] = "step",   [KIND_CHECK] = "check",
                 [KIND_OWES] = "owes",
         };
-        return names[k];
+
+        return k < KIND_CPU ? wait_kind_name((uint8_t) k) : names[k];
 }
 
 bool kind_waits(uint8_t kind) {

@@ -55,5 +55,6 @@ bool kind_waits(uint8_t kind);
 
 /* A frame of Python's library or an installed package: not of the training's own code. */
 bool frame_is_library(const struct stack_table *t, const struct stack_frame *f);
-/* The last part of a path. */
+/* The last part of a path; of a function's name: "Queue.get" → "get", "f.<locals>.g" → "g". */
 const char *base_name(const char *path);
+const char *last_part(const char *function);

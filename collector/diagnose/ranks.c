@@ -198,12 +198,6 @@ bool function_saves(const char *name) {
         return false;
 }
 
-static const char *last_part(const char *function) {
-        const char *dot = strrchr(function, '.');
-
-        return dot ? dot + 1 : function;
-}
-
 static bool frame_saves(const struct stack_table *t, const struct stack_frame *f) {
         const char *file = stack_table_text(t, f->file),
                    *function = last_part(stack_table_text(t, f->function));

@@ -18,10 +18,6 @@ static void close_text(FILE *f, char *text, size_t size) {
         (void) utf8_scrub(text, strlen(text)); /* what was cut may end within a character */
 }
 
-static const struct stack_table *table_of(const struct diagnosis *d) {
-        return &d->evidence.scene->table;
-}
-
 /* --- Sentences ------------------------------------------------------------------------------------- */
 
 /* The others' waits lead there, and its own threads do not say why. */
@@ -52,7 +48,7 @@ static void put_owes(FILE *f, const struct diagnosis *d, const struct suspect *s
 }
 
 static void put_device(FILE *f, const struct diagnosis *d, const struct captured_core *c) {
-        const struct stack_table *t = table_of(d);
+        const struct stack_table *t = diagnosis_table(d);
 
         fprintf(f, "its TPU core %" PRIu32 " ", c->core);
         switch (core_judge(&d->cores, c)) {
@@ -88,7 +84,7 @@ static void put_device(FILE *f, const struct diagnosis *d, const struct captured
 
 static void put_end(FILE *f, const struct diagnosis *d, const struct suspect *s) {
         const struct host_capture *c = d->evidence.hosts[s->host].last;
-        const char *how = stack_table_text(table_of(d), c->ended_how);
+        const char *how = stack_table_text(diagnosis_table(d), c->ended_how);
         usec_t next = USEC_INFINITY;
         bool first = c->ended > 0;
 
@@ -111,7 +107,7 @@ static void put_end(FILE *f, const struct diagnosis *d, const struct suspect *s)
 }
 
 static void put_finding(FILE *f, const struct diagnosis *d, const struct captured_finding *finding) {
-        const struct stack_table *t = table_of(d);
+        const struct stack_table *t = diagnosis_table(d);
         const char *subject = stack_table_text(t, finding->subject),
                    *found = stack_table_text(t, finding->found);
 
@@ -121,7 +117,7 @@ static void put_finding(FILE *f, const struct diagnosis *d, const struct capture
 }
 
 static void put_end_of(FILE *f, const struct path_end *end) {
-        fprintf(f, "%.*s", (int) end->len, end->address);
+        fprintf(f, "%.*s", (int) end->address.len, end->address.s);
         if (end->nic)
                 fprintf(f, " (%.*s)", (int) strcspn(end->nic, " "), end->nic);
 }
@@ -350,7 +346,7 @@ static void put_outside(FILE *f, const struct diagnosis *d) {
         bool *in = calloc(e->n_hosts + 1, sizeof(*in));
 
         fprintf(f, "%zu of %zu hosts wait for %s, which is none of theirs", d->n_outside, e->n_hosts,
-                stack_table_text(table_of(d), d->outside));
+                stack_table_text(diagnosis_table(d), d->outside));
         for (size_t i = 0; in && i < e->n_ranks; i++)
                 in[e->ranks[i].host] |= d->graph.chains[i].outside == d->outside;
         if (in) {
@@ -391,7 +387,7 @@ void sentence_summary(struct diagnosis *d) {
                         "no step, but nobody waits for another: %zu of %zu ranks do something; the largest "
                         "group ",
                         d->n_active, e->n_ranks);
-                phrase_place(f, table_of(d), &e->classes[0].place);
+                phrase_place(f, diagnosis_table(d), &e->classes[0].place);
                 break;
         case OUTCOME_NO_EVIDENCE:
                 fputs(e->n_silent > 0 ? "no host answered" : "no capture shows a process of a run", f);

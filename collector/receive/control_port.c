@@ -89,18 +89,16 @@ static json_t *slices_asked(const struct gang *g, const char *slice, const json_
 }
 
 void episode_port_record(struct episodes *e, const struct gang *g, const char *key, const json_t *value) {
-        json_t *slices;
+        json_auto_t *slices = NULL;
 
         if (startswith(key, "run/") && value)
                 episodes_run(e, value);
         else if (startswith(key, "capture/") && value) {
                 slices = slices_asked(g, key + strlen("capture/"), value);
                 episodes_asked(e, key + strlen("capture/"), value, slices);
-                json_decref(slices);
         } else if (startswith(key, "episode/")) {
                 slices = slices_asked(g, "", value);
                 episodes_kept(e, key + strlen("episode/"), value, slices);
-                json_decref(slices);
         }
 }
 

@@ -39,8 +39,7 @@ struct episodes;
 bool capture_port_accept(const struct http_request *q, const struct registry *r, struct speakers *s,
                          struct episodes *e, usec_t now, struct capture_words *ret,
                          struct http_reply *reply);
-/* Into the store, inside a transaction: 1; 0: a repeat; -EDQUOT: the host sends too many; else the store's.
- */
+/* Into the store, in a transaction: 1; 0: a repeat; -EDQUOT: the host sends too many; or the store's. */
 int capture_port_store(struct store *s, const struct capture_words *w, const void *data, size_t len,
                        usec_t now);
 /* The answer after that: what store said, why in words of a failure. */

@@ -131,9 +131,8 @@ static int on_point(const struct ingest_point *i, void *userdata) {
                 .time = row_time(p, i->time),
         };
         const char *state, *run;
-        int r;
+        int r = store_add_point(s, p->host, &m);
 
-        r = store_add_point(s, p->host, &m);
         if (r < 0 || !p->agent || p->push->aside)
                 return r;
         state = json_string_value(json_object_get(i->labels, "tpu.host.state"));
@@ -157,7 +156,7 @@ static const char *event_reasons(const struct ingest_event *e) {
 
 /* 0: it is none, or not one that has all it needs: an event as any other. */
 static int take_line(struct rows *p, const struct ingest_event *i, usec_t when) {
-        json_t *a = json_loads(i->attributes, 0, NULL);
+        json_auto_t *a = json_loads(i->attributes, 0, NULL);
         struct store_line l = {
                 .run = json_string_value(json_object_get(a, "tpu.run.name")),
                 .invocation = json_string_value(json_object_get(a, "tpu.run.invocation")),
@@ -175,7 +174,6 @@ static int take_line(struct rows *p, const struct ingest_event *i, usec_t when) 
 
         if (is_line)
                 r = store_add_line(p->store, p->host, &l, p->now);
-        json_decref(a);
         p->lines += is_line && r >= 0;
         return r < 0 ? r : is_line;
 }

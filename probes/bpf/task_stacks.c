@@ -4,6 +4,7 @@
 #include <linux/capability.h>
 #include <unistd.h>
 
+#include "grow.h"
 #include "processes.h"
 #include "kernel_stacks.lskel.h"
 
@@ -77,17 +78,10 @@ static int read_all(int fd, char **ret, size_t *ret_len) {
         for (;;) {
                 ssize_t n;
 
-                if (size - len < READ_BYTES) {
-                        char *more;
-
-                        if (size >= TASK_STACKS_BYTES_MAX)
-                                return -E2BIG;
-                        size = MAX(size * 2, (size_t) READ_BYTES * 2);
-                        more = realloc(text, size);
-                        if (!more)
-                                return -ENOMEM;
-                        text = more;
-                }
+                if (size - len < READ_BYTES && size >= TASK_STACKS_BYTES_MAX)
+                        return -E2BIG;
+                if (grow(&text, &size, len + READ_BYTES, 1) < 0)
+                        return -ENOMEM;
                 n = read(fd, text + len, size - len - 1);
                 if (n < 0 && (errno == EAGAIN || errno == EINTR)) /* the kernel took a breath */
                         continue;

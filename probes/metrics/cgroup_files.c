@@ -28,9 +28,8 @@ const char *cgroup_base(const struct host *h) {
         };
 
         for (size_t i = 0; i < ELEMENTSOF(layouts); i++) {
-                int fd = host_open_file(h, layouts[i].file, O_PATH);
+                _cleanup_close_ int fd = host_open_file(h, layouts[i].file, O_PATH);
 
-                close_fd(fd);
                 if (fd >= 0)
                         return layouts[i].base;
         }

@@ -23,12 +23,11 @@ void nics_init(struct nics_state *n) {
 }
 
 static bool has_device(const struct host *h, const char *name) {
+        _cleanup_close_ int fd = -1;
         char path[64];
-        int fd;
 
         (void) snprintf(path, sizeof(path), "/sys/class/net/%s/device", name);
         fd = host_open_file(h, path, O_PATH);
-        close_fd(fd);
         return fd >= 0;
 }
 

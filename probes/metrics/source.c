@@ -26,9 +26,8 @@ static int source_open(struct source *s, const struct host *h, const char *path)
 static ssize_t read_start(struct source *s, const struct host *h, const char *path, char *buf, size_t size) {
         bool kept = s->fd >= 0;
         ssize_t n;
-        int r;
+        int r = source_open(s, h, path);
 
-        r = source_open(s, h, path);
         if (r < 0)
                 return r;
         n = pread(s->fd, buf, size, 0);

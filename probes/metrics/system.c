@@ -202,7 +202,7 @@ static void look_at_events(const struct metrics_look *l) {
 static bool is_whole(const struct host *h, const char *name) {
         static const char *const not_wanted[] = { "loop", "ram", "zram", "sr", "fd" };
         char path[DISK_NAME_MAX + 16];
-        int fd;
+        _cleanup_close_ int fd = -1;
 
         for (size_t i = 0; i < ELEMENTSOF(not_wanted); i++)
                 if (startswith(name, not_wanted[i]))
@@ -212,7 +212,6 @@ static bool is_whole(const struct host *h, const char *name) {
                 if (*p == '/')
                         *p = '!'; /* as sysfs does: "cciss/c0d0" */
         fd = host_open_file(h, path, O_PATH);
-        close_fd(fd);
         return fd >= 0;
 }
 

@@ -39,11 +39,9 @@ void flow_debts_begin(struct flow_debts *d, uint32_t silent_msec, uint32_t step_
         d->by_bytes = FLOW_TURN_OPEN;
 }
 
-/* --- Whether it moves with the steps
- * ------------------------------------------------------------------- */
+/* --- Whether it moves with the steps ------------------------------------------------------------------- */
 
-/* So many dumps of ticks as the last step is old can hold no movement, and no
- * blame. */
+/* So many dumps of ticks as the last step is old can hold no movement, and no blame. */
 static bool moved_before(const struct flow_debts *d, const struct flows *f, const struct flow_mark *m) {
         unsigned known = MIN(m->windows, 8u), skip = 0, moved = 0;
 
@@ -69,9 +67,7 @@ static uint32_t within_steps(const struct flow_debts *d, uint32_t msec, uint64_t
         return msec;
 }
 
-/* --- Turns
- * ----------------------------------------------------------------------------------------------
- */
+/* --- Turns ----------------------------------------------------------------------------------------- */
 
 static enum flow_turn order_of(const struct flow_debts *d, uint32_t sent, uint32_t received) {
         uint32_t same = same_msec(d);
@@ -81,8 +77,7 @@ static enum flow_turn order_of(const struct flow_debts *d, uint32_t sent, uint32
         return received > sent && received - sent > same ? FLOW_TURN_WAITS : FLOW_TURN_OPEN;
 }
 
-/* One that only receives is judged at the end, when it is known when this host
- * last sent. */
+/* One that only receives is judged at the end, when it is known when this host last sent. */
 static enum flow_turn turn_of(const struct flow_debts *d, const struct flow_debt *x, uint8_t timer) {
         enum flow_turn turn = FLOW_TURN_OPEN;
 
@@ -127,9 +122,7 @@ void flow_debts_end(struct flow_debts *d) {
         }
 }
 
-/* --- Entries
- * --------------------------------------------------------------------------------------------
- */
+/* --- Entries --------------------------------------------------------------------------------------- */
 
 static struct flow_debt *entry_for(struct flow_debts *d, const struct flow_debt *x) {
         static const struct flow_debt none = { .sent_msec = FLOW_NEVER, .received_msec = FLOW_NEVER };

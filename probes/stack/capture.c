@@ -27,20 +27,6 @@ void capture_clear(struct capture *c) {
         *c = CAPTURE_NULL;
 }
 
-static const struct task *find_task(const struct capture *c, pid_t own) {
-        size_t low = 0, high = c->tasks.n;
-
-        while (low < high) {
-                size_t middle = low + (high - low) / 2;
-
-                if (c->tasks.items[middle].own < own)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low < c->tasks.n && c->tasks.items[low].own == own ? &c->tasks.items[low] : NULL;
-}
-
 /*
  * The thread's number out of its own descriptor, to which pthread_self() points: glibc has it 720 bytes in
  * (struct pthread.tid of nptl/descr.h on x86-64), musl 48 (struct pthread.tid of
@@ -56,7 +42,7 @@ static const struct task *find_task_by_pthread(struct capture *c, uint64_t pthre
 
                 if (memory_read(&c->memory, pthread + places[i], &tid, sizeof(tid)) < 0)
                         continue;
-                t = find_task(c, tid);
+                t = task_list_find(&c->tasks, tid);
                 if (t)
                         return t;
         }
@@ -98,7 +84,7 @@ static void join_tasks(struct capture *c) {
                 struct python_thread *t = &c->threads[i];
 
                 if (t->id.native != 0 && t->id.native <= INT32_MAX)
-                        t->task = find_task(c, (pid_t) t->id.native);
+                        t->task = task_list_find(&c->tasks, (pid_t) t->id.native);
                 if (!t->task && t->id.native == 0)
                         t->task = find_task_by_pthread(c, t->id.pthread);
                 /* After fork() the one thread left still has its parent's number, and is the process's

@@ -55,18 +55,6 @@ static void program_clear(struct program *p) {
         free(p->captures);
 }
 
-static int parse_pid(const char *word, pid_t *ret) {
-        char *end;
-        long v;
-
-        errno = 0;
-        v = strtol(word, &end, 10);
-        if (errno || *end || word[0] < '0' || word[0] > '9' || v <= 0 || v > INT32_MAX)
-                return -EINVAL;
-        *ret = (pid_t) v;
-        return 0;
-}
-
 /* Who is to be read now: groups and descendants change between two captures. */
 static int find_targets(struct program *p) {
         int r = 0;
@@ -376,8 +364,7 @@ static int wrong_usage(const char *word, const char *what) {
 }
 
 static int take_repeat(struct program *p) {
-        char why[96], *end;
-        unsigned long v;
+        char why[96];
 
         p->repeat = 1;
         p->every = EVERY_DEFAULT;
@@ -385,11 +372,8 @@ static int take_repeat(struct program *p) {
                 return wrong_usage(p->every_text, "is no span of time like 500ms or 2s");
         if (!p->repeat_text)
                 return p->every_text ? wrong_usage("--every", "goes with --repeat") : 0;
-        errno = 0;
-        v = strtoul(p->repeat_text, &end, 10);
-        if (errno || *end || p->repeat_text[0] < '0' || p->repeat_text[0] > '9' || v == 0 || v > REPEAT_MAX)
+        if (config_parse_u32_within(p->repeat_text, 1, REPEAT_MAX, &p->repeat, why) < 0)
                 return wrong_usage(p->repeat_text, "is no number of captures from 1 to 100000");
-        p->repeat = (unsigned) v;
         return 0;
 }
 
@@ -398,11 +382,12 @@ static int take_pids(struct program *p, int n, char *words[]) {
                 return options_fail("tpu-stack", -EINVAL,
                                     "name 1 to %u processes by PID\nTry 'tpu-stack --help'.", TARGETS_MAX);
         for (int i = 0; i < n; i++) {
-                pid_t pid;
+                uint32_t pid;
+                char why[96];
 
-                if (parse_pid(words[i], &pid) < 0)
+                if (config_parse_u32_within(words[i], 1, INT32_MAX, &pid, why) < 0)
                         return wrong_usage(words[i], "is not a process number");
-                if (targets_add(&p->asked, pid) < 0)
+                if (targets_add(&p->asked, (pid_t) pid) < 0)
                         return -ENOMEM;
         }
         return 0;

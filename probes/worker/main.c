@@ -22,9 +22,8 @@ int main(int argc, char *argv[]) {
                 .n_defs = ELEMENTSOF(defs),
         };
         _cleanup_host_ struct host h = HOST_NULL;
-        int r;
+        int r = options_parse(&o, argc, argv);
 
-        r = options_parse(&o, argc, argv);
         if (r < 0)
                 return options_exit(r);
         if (r < argc || !probe) {

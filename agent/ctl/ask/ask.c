@@ -9,6 +9,7 @@
 #include "config.h"
 #include "ctl.h"
 #include "host.h"
+#include "json_text.h"
 #include "table.h"
 
 /* What others say may have several lines: one line here, so that "to do" stays the second. */
@@ -109,9 +110,8 @@ int ctl_settings_load(const struct options *o, struct ctl_settings *ret) {
         struct ctl_settings s = { 0 }, own = { 0 };
         _cleanup_host_ struct host h = HOST_NULL;
         _cleanup_free_ char *file = o->config ? NULL : own_file();
-        int r;
+        int r = host_open(o->root, &h);
 
-        r = host_open(o->root, &h);
         if (r == 0)
                 r = load_from(&h, o->config, &s);
         if (r == 0 && file)
@@ -132,9 +132,8 @@ int hostd_call(const char *root, const char *method, const char *path, usec_t ti
                struct problem *problem) {
         struct http_question q = { .method = method, .timeout = timeout };
         _cleanup_free_ char *socket = NULL, *url = NULL;
-        int r;
+        int r = socket_path(root, PATH_HOSTD_SOCKET, &socket);
 
-        r = socket_path(root, PATH_HOSTD_SOCKET, &socket);
         if (r == 0 && asprintf(&url, "http://localhost%s", path) < 0)
                 r = -ENOMEM;
         if (r < 0)
@@ -266,14 +265,11 @@ int runs_of_launchd(const char *root, const char *name, json_t **ret, struct pro
         if (!reply)
                 return launchd_garbled(problem);
         list = json_array();
-        for (size_t i = 0; i < reply->n_run && r == 0; i++)
-                r = json_array_append_new(list,
-                                          run_json(reply->run[i])); /* refuses NULL: text that is no UTF-8 */
+        for (size_t i = 0; i < reply->n_run; i++)
+                list = json_list_add(list, run_json(reply->run[i])); /* NULL: text that is no UTF-8 */
         local__run_list_reply__free_unpacked(reply, NULL);
-        if (r < 0) {
-                json_decref(list);
+        if (!list)
                 return launchd_garbled(problem);
-        }
         *ret = json_pack("{s:o}", "runs", list);
         return *ret ? 0 : problem_set(problem, -ENOMEM, NULL, "out of memory");
 }
@@ -299,9 +295,8 @@ int collector_open(const struct options *o, const char *given, struct collector 
         struct collector c = { 0 };
         struct ctl_settings s;
         char why[96], *rest = s.collector_url;
-        int r;
+        int r = ctl_settings_load(o, &s);
 
-        r = ctl_settings_load(o, &s);
         if (r < 0)
                 return r;
         c.tls = s.collector;

@@ -76,11 +76,10 @@ static void print_sums(const struct finding_list *l) {
 /* What people ordered is known to tpu-hostd only; a look at the host does not need it. */
 static void print_orders(const char *root) {
         struct problem ignored;
-        json_t *status = NULL;
+        json_auto_t *status = NULL;
 
         if (hostd_call(root, NULL, "/v1/status", USEC_PER_SEC, &status, &ignored) == 0)
                 screen_orders(status, "ordered:", stdout);
-        json_decref(status);
 }
 
 /* It was just asked whether it answers: it is not waited for again. */
@@ -131,9 +130,8 @@ static int print_text(const struct request *q, const struct seen *seen) {
 static int print_report(const struct host *h, const struct request *q, const struct seen *seen) {
         enum verdict worst = q->agent ? finding_list_worst(&seen->all) : check_agent_worst(&seen->all);
         _cleanup_finding_list_ struct finding_list problems = FINDING_LIST_NULL;
-        int r;
+        int r = q->json && q->problems ? take_problems(&seen->all, &problems) : 0;
 
-        r = q->json && q->problems ? take_problems(&seen->all, &problems) : 0;
         if (r == 0)
                 r = q->json ? print_json(h, worst, q->problems ? &problems : &seen->all)
                             : print_text(q, seen);
@@ -178,9 +176,8 @@ static bool look_at_host(const struct host *h, const struct request *q, struct s
         _cleanup_identity_ struct identity identity = IDENTITY_NULL;
         struct probe_context context = { 0 };
         struct intent intent;
-        int r;
+        int r = intent_load(h, q->options->config, &intent);
 
-        r = intent_load(h, q->options->config, &intent);
         if (r < 0)
                 fprintf(stderr, "tpuctl check: no network profile can be read: %s\n", strerror(-r));
         if (r == 0) {
@@ -228,9 +225,8 @@ static int look_once(const struct host *h, const struct request *q) {
 static int check_host(const struct request *q, const char *probe) {
         _cleanup_host_ struct host h = HOST_NULL;
         const char *root = q->options->root;
-        int r;
+        int r = host_open(root, &h);
 
-        r = host_open(root, &h);
         if (r < 0)
                 return options_fail("tpuctl check", EXIT_USAGE, "--root '%s' cannot be opened: %s",
                                     root ? root : "/", strerror(-r));
@@ -262,21 +258,17 @@ int verb_check(const struct ctl *c, int argc, char *argv[]) {
                 { "probe", "NAME", "run one probe, print its lines and exit (for tpuctl itself)", &probe,
                   NULL },
         };
-        struct options o = { .program = "tpuctl check",
-                             .synopsis = "[NAME] [--problems] [--json] [--peer A,B]",
-                             .defs = defs,
-                             .n_defs = ELEMENTSOF(defs),
-                             .summary = "Looks at this host now, without any daemon and without root. NAME "
-                                        "is a group of checks (tpu, nic, disk,\n"
-                                        "identity, …) or one of them (nic.mtu). 'path' sends packets of "
-                                        "full size to the peers\n"
-                                        "and finds what does not arrive; it runs only when asked for.\n"
-                                        "Exit code: 0 all OK, 1 WARN, 2 FAIL, 3 UNKNOWN." };
+        struct options o = VERB_OPTIONS(
+                "check", "[NAME] [--problems] [--json] [--peer A,B]", defs,
+                "Looks at this host now, without any daemon and without root. NAME is a group of checks "
+                "(tpu, nic, disk,\n"
+                "identity, …) or one of them (nic.mtu). 'path' sends packets of full size to the peers\n"
+                "and finds what does not arrive; it runs only when asked for.\n"
+                "Exit code: 0 all OK, 1 WARN, 2 FAIL, 3 UNKNOWN.");
         const char *name;
         struct words w;
-        int r;
+        int r = words_parse(c, &o, argc, argv, 0, 1, &w);
 
-        r = words_parse(c, &o, argc, argv, 0, 1, &w);
         if (r < 0)
                 return options_exit(r);
         name = w.n > 0 ? w.items[0] : NULL;

@@ -166,7 +166,7 @@ static void say_nothing_known(const struct problem *p, const char *only, struct 
 
 void check_agent(const char *root, const char *only, bool asked, struct seen *ret) {
         struct problem problem;
-        json_t *answer = NULL;
+        json_auto_t *answer = NULL;
         const json_t *o;
         int r = hostd_call(root, NULL, "/v1/checks", ANSWER_TIME, &answer, &problem);
         size_t i;
@@ -175,7 +175,6 @@ void check_agent(const char *root, const char *only, bool asked, struct seen *re
                 take_agent_finding(o, only, ret);
         if (r < 0 && asked)
                 say_nothing_known(&problem, only, ret);
-        json_decref(answer);
 }
 
 enum verdict check_agent_worst(const struct finding_list *l) {

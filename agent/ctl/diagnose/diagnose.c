@@ -22,14 +22,12 @@ struct wish {
 };
 
 static int parse_hosts(const struct options *o, const char *text, uint32_t *ret) {
-        char *end;
-        unsigned long n = text ? strtoul(text, &end, 10) : 0;
+        char why[96];
 
-        if (text && (*end || end == text || n == 0 || n > SCENE_HOSTS_MAX))
-                return options_fail(o->program, -EINVAL, "--hosts is a number from 1 to %u, not '%s'",
-                                    SCENE_HOSTS_MAX, text);
-        *ret = (uint32_t) n;
-        return 0;
+        if (!text || config_parse_u32_within(text, 1, SCENE_HOSTS_MAX, ret, why) == 0)
+                return 0;
+        return options_fail(o->program, -EINVAL, "--hosts is a number from 1 to %u, not '%s'",
+                            SCENE_HOSTS_MAX, text);
 }
 
 static int parse_run(const struct options *o, const char *text, enum stall_state *ret) {
@@ -188,16 +186,14 @@ int verb_diagnose(const struct ctl *c, int argc, char *argv[]) {
                   &wish.all },
                 { "json", NULL, "print JSON", NULL, &wish.json },
         };
-        struct options o = {
-                .program = "tpuctl diagnose",
-                .synopsis = "SLICE [--episode EPISODE|--capture | --from agents | --from FILE [FILE…]] "
-                            "[--hosts N] [--run STATE] [--all-threads] [--json]",
-                .defs = defs,
-                .n_defs = ELEMENTSOF(defs),
-                .summary = "Says which host holds a run up, and where it is stuck, from the captures of all "
-                           "its hosts.\nSLICE: its name; of files also 'all'. Exit codes: 0 the run goes "
-                           "on, 1 there is no such slice, 2 a host is named, 3 nobody can be named."
-        };
+        struct options o = VERB_OPTIONS(
+                "diagnose",
+                "SLICE [--episode EPISODE|--capture | --from agents | --from FILE [FILE…]] [--hosts N] "
+                "[--run STATE] [--all-threads] [--json]", defs,
+                "Says which host holds a run up, and where it is stuck, from the captures of all its "
+                "hosts.\n"
+                "SLICE: its name; of files also 'all'. Exit codes: 0 the run goes on, 1 there is no such "
+                "slice, 2 a host is named, 3 nobody can be named.");
         struct words w;
         int r = words_parse(c, &o, argc, argv, 1, WORDS_MAX, &w);
 

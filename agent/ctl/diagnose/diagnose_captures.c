@@ -143,8 +143,7 @@ static int ask_round(struct asking *a, unsigned round, struct scene *s, bool *an
         for (size_t i = 0; i < a->n; i++) {
                 if (r == 0)
                         r = take_answer(a, i, round, s, &answered[i]);
-                json_decref(a->exchanges[i].answer);
-                a->exchanges[i].answer = NULL;
+                json_decref(TAKE_PTR(a->exchanges[i].answer));
         }
         return r < 0 ? problem_set(problem, r, NULL, "%s", strerror(-r)) : 0;
 }
@@ -178,13 +177,12 @@ static int ask_all(struct asking *a, struct scene *s, struct problem *problem) {
 int diagnose_agents_load(const struct options *o, const char *slice, struct scene *s,
                          struct problem *problem) {
         struct asking a = { .n = 0 };
-        json_t *status = NULL;
+        json_auto_t *status = NULL;
         int r = hostd_call(o->root, NULL, "/v1/status", ASK_STATUS, &status, problem);
 
         if (r < 0)
                 return r;
         r = take_slice(&a, slice, status, problem);
-        json_decref(status);
         if (r == 0)
                 r = prepare(&a, o, problem);
         if (r == 0)
@@ -220,11 +218,9 @@ static int ask_collector(struct collector *c, const char *method, const char *sl
 
 bool diagnose_collector_lacks(struct collector *c, const char *slice) {
         struct problem problem;
-        json_t *v = NULL;
-        int r = ask_collector(c, NULL, slice, "episodes", NULL, 0, &v, &problem);
+        json_auto_t *v = NULL;
 
-        json_decref(v);
-        return r == -ENOENT;
+        return ask_collector(c, NULL, slice, "episodes", NULL, 0, &v, &problem) == -ENOENT;
 }
 
 /* --- A new round --------------------------------------------------------------------------------------- */
@@ -232,15 +228,12 @@ bool diagnose_collector_lacks(struct collector *c, const char *slice) {
 static int wait_verdict(struct collector *c, const char *slice, const char *episode,
                         struct problem *problem) {
         for (usec_t until = 0; until < WAIT_MAX; until += LOOK_EVERY) {
-                json_t *v = NULL;
+                json_auto_t *v = NULL;
                 int r = ask_collector(c, NULL, slice, "diagnosis", episode, 0, &v, problem);
-                bool done;
 
                 if (r < 0)
                         return r;
-                done = *json_text_of(v, "outcome");
-                json_decref(v);
-                if (done)
+                if (*json_text_of(v, "outcome"))
                         return 0;
                 (void) usleep(LOOK_EVERY);
         }
@@ -250,7 +243,7 @@ static int wait_verdict(struct collector *c, const char *slice, const char *epis
 
 int diagnose_collector_capture(struct collector *c, const char *slice, char episode[static 64],
                                struct problem *problem) {
-        json_t *v;
+        json_auto_t *v = NULL;
         int r = ask_collector(c, "POST", slice, "capture", NULL, 0, &v, problem);
 
         if (r == -EBUSY) /* there was a round a moment ago */
@@ -260,7 +253,6 @@ int diagnose_collector_capture(struct collector *c, const char *slice, char epis
         if (r < 0)
                 return r;
         (void) snprintf(episode, 64, "%s", json_text_of(v, "episode"));
-        json_decref(v);
         fprintf(stderr, "tpuctl diagnose: the hosts are asked for their stacks (episode %s)\n", episode);
         return wait_verdict(c, slice, episode, problem);
 }
@@ -275,7 +267,7 @@ int diagnose_collector_load(struct collector *c, const char *slice, const char *
         if (r == 0)
                 episode = json_text_of(ret->words, "episode");
         do {
-                json_t *v = NULL;
+                json_auto_t *v = NULL;
 
                 last = next;
                 if (r == 0)
@@ -283,7 +275,6 @@ int diagnose_collector_load(struct collector *c, const char *slice, const char *
                 if (r < 0)
                         return r;
                 r = captures_add(s, v, NULL, &next);
-                json_decref(v);
                 if (r < 0)
                         return problem_set(problem, r, NULL, "the captures of episode %s: %s", episode,
                                            strerror(-r));

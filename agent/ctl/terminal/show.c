@@ -327,3 +327,13 @@ int show_table(FILE *out, const json_t *list, usec_t now, const struct column *c
                         r = add_row(&t, o, now, columns);
         return r < 0 ? r : table_print(&t, out);
 }
+
+int show_list(FILE *out, const json_t *list, usec_t now, const struct column *columns, size_t n,
+              const char *empty) {
+        if (!json_is_array(list))
+                return -EPROTO;
+        if (json_array_size(list) > 0)
+                return show_table(out, list, now, columns, n);
+        fputs(empty, out);
+        return 0;
+}

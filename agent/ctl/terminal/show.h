@@ -39,6 +39,9 @@ struct column {
 };
 /* The list as a table, one line an element. -ENOMEM, -EIO. */
 int show_table(FILE *out, const json_t *list, usec_t now, const struct column *columns, size_t n);
+/* The same; where the list is empty, that text instead. -EPROTO too: it is no list. */
+int show_list(FILE *out, const json_t *list, usec_t now, const struct column *columns, size_t n,
+              const char *empty);
 
 /* The text of o[key]: a string as it is, a number or boolean in decimal; "" when missing. buf is used for
  * numbers. */

@@ -7,7 +7,7 @@
 
 #include "run_key.h"
 
-static int usage_error(const struct options *o, const char *text, const char *word) {
+int words_misuse(const struct options *o, const char *text, const char *word) {
         return options_fail(o->program, -EINVAL, "%s%s%s%s\nTry '%s --help'.", text, word ? " '" : "",
                             word ? word : "", word ? "'" : "", o->program);
 }
@@ -43,10 +43,10 @@ int words_parse(const struct ctl *c, struct options *o, int argc, char *argv[], 
                         r = keep_word(ret, argv[at]);
         }
         if (r < 0)
-                return usage_error(o, "too many words", NULL);
+                return words_misuse(o, "too many words", NULL);
         if (ret->n > max)
-                return usage_error(o, "one word too many:", ret->items[max]);
-        return ret->n < min ? usage_error(o, "a word is missing; usage:", o->synopsis) : 0;
+                return words_misuse(o, "one word too many:", ret->items[max]);
+        return ret->n < min ? words_misuse(o, "a word is missing; usage:", o->synopsis) : 0;
 }
 
 static bool takes_value(const struct options *o, const char *word) {
@@ -86,10 +86,10 @@ int words_take_repeated(const struct options *o, const char *name, int *argc, ch
 
                 if (ours && word[2 + n] == '=') {
                         if (keep_word(ret, word + 3 + n) < 0)
-                                return usage_error(o, "too often:", word);
+                                return words_misuse(o, "too often:", word);
                 } else if (ours && word[2 + n] == '\0') {
                         if (from == *argc || keep_word(ret, argv[from++]) < 0)
-                                return usage_error(o, "a value is missing after", word);
+                                return words_misuse(o, "a value is missing after", word);
                 } else {
                         argv[to++] = argv[from - 1];
                         if (takes_value(o, word) && from < *argc)
@@ -105,7 +105,7 @@ int words_take_repeated(const struct options *o, const char *name, int *argc, ch
 int words_check_run_name(const struct options *o, const char *name) {
         if (run_name_is_valid(name))
                 return 0;
-        return usage_error(o, "a run's name is 1 to 41 of a-z, 0-9 and '-', not", name);
+        return words_misuse(o, "a run's name is 1 to 41 of a-z, 0-9 and '-', not", name);
 }
 
 static char interrupt_text[256];

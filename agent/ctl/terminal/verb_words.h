@@ -5,6 +5,13 @@
 
 #define WORDS_MAX 1024
 
+/* A verb's options: its name, what --help says, and its table. */
+#define VERB_OPTIONS(verb, usage, table, text)                                                              \
+        {                                                                                                   \
+                .program = "tpuctl " verb, .synopsis = (usage), .summary = (text), .defs = (table),         \
+                .n_defs = ELEMENTSOF(table)                                                                 \
+        }
+
 struct words {
         const char *items[WORDS_MAX]; /* borrowed from argv */
         size_t n;
@@ -32,6 +39,9 @@ int words_first(const struct options *o, int argc, char *argv[]);
 /* Writes "--LONG" where "-C" stands among the options; what stands behind the first word is the command's
  * own. */
 void words_spell_out(const struct options *o, char letter, char *spelled, int argc, char *argv[]);
+
+/* "PROGRAM: TEXT 'WORD'" (word NULL: the text alone) and where to read on, on standard error. -EINVAL. */
+int words_misuse(const struct options *o, const char *text, const char *word);
 
 /* A run's name: [a-z0-9][a-z0-9-]{0,40}. Else says so and returns -EINVAL. */
 int words_check_run_name(const struct options *o, const char *name);

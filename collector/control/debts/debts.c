@@ -105,12 +105,9 @@ static size_t peers_of(const struct relations *r, size_t host) {
         return n;
 }
 
-/* --- Inferring
- * ------------------------------------------------------------------------------------------
- */
+/* --- Inferring ------------------------------------------------------------------------------------- */
 
-/* Of one that owes some and not all, into next. True: something became known.
- */
+/* Of one that owes some and not all, into next. True: something became known. */
 static bool infer_wait(const struct relations *r, uint32_t host, enum relation *next) {
         size_t candidates = 0, last = 0;
         bool changed = false;
@@ -131,8 +128,7 @@ static bool infer_wait(const struct relations *r, uint32_t host, enum relation *
                 candidates++;
                 last = i;
         }
-        /* one that has other peers may have given what it should, and wait for those
-         */
+        /* one that has other peers may have given what it should, and wait for those */
         if (candidates != 1 || peers_of(r, r->hosts[host].debts[last - r->first[host]].peer) > 1)
                 return changed;
         next[last] = INFERRED;
@@ -153,9 +149,7 @@ static void infer_waits(struct relations *r, enum relation *next) {
         }
 }
 
-/* --- The sink
- * -------------------------------------------------------------------------------------------
- */
+/* --- The sink -------------------------------------------------------------------------------------- */
 
 /* Waits that lead to a host. */
 struct pull {
@@ -192,8 +186,7 @@ static bool is_torn(const struct relations *r, size_t host) {
         return count_of(r, host, OWES) > 0 && count_of(r, host, OPEN) > 0 && waits_of(r, host) == 0;
 }
 
-/* The keeper of a star, in whose hands all is. A worker that stands before it
- * asks looks the same. */
+/* The keeper of a star, in whose hands all is. A worker that stands before it asks looks the same. */
 static bool is_hub(const struct relations *r, uint32_t host) {
         size_t n = r->hosts[host].n;
 
@@ -204,8 +197,8 @@ static bool is_hub(const struct relations *r, uint32_t host) {
         return n > 1;
 }
 
-/* The end of a pipeline, where several batches are between two hosts at once:
- * the times do not say whose turn it is. */
+/* The end of a pipeline, where several batches are between two hosts at once: the times do not say whose
+ * turn it is. */
 static bool is_chain_end(const struct relations *r, uint32_t host) {
         if (r->n < 4 || peers_of(r, host) != 1)
                 return false;
@@ -280,9 +273,7 @@ static void judge_graph(const struct relations *r, const struct pull *pulls, str
                 v->why = waits > 0 ? DEBTS_ROUND : DEBTS_NOTHING;
 }
 
-/* --- Paths
- * ----------------------------------------------------------------------------------------------
- */
+/* --- Paths ----------------------------------------------------------------------------------------- */
 
 /* In its first n entries. */
 static bool says_bad(const struct debts_host *h, uint32_t peer, size_t n) {

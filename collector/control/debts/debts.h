@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Who holds a stalled run up, from what the sockets of its hosts say of each
- * other alone (probes/net, flow_debts.h): a graph of who waits for whom. Pure;
- * the same in whatever order hosts and peers come.
+ * Who holds a stalled run up, from what the sockets of its hosts say of each other alone (probes/net,
+ * flow_debts.h): a graph of who waits for whom. Pure; the same in whatever order hosts and peers come.
  *
- * A host that holds the run up has all that it needs and gives nothing. So it
- * owes everybody, and waits for nobody. A host that owes some and not all is
- * not the one: it waits for one of those that it does not owe (the keeper of a
- * parameter server has the data of healthy workers, and has not come to them).
- * Where one alone can be that, the wait is inferred, and the verdict is LIKELY
- * at most. Then the graph has one sink, or nobody is named.
+ * A host that holds the run up has all that it needs and gives nothing. So it owes everybody, and waits for
+ * nobody. A host that owes some and not all is not the one: it waits for one of those that it does not owe
+ * (the keeper of a parameter server has the data of healthy workers, and has not come to them). Where one
+ * alone can be that, the wait is inferred, and the verdict is LIKELY at most. Then the graph has one sink,
+ * or nobody is named.
  *
- * Where data is retransmitted and not acknowledged, the end that all such paths
- * have in common is named.
+ * Where data is retransmitted and not acknowledged, the end that all such paths have in common is named.
  */
 #include "base.h"
 
@@ -45,22 +42,19 @@ enum debts_why {
         DEBTS_NOTHING,  /* nobody waits for anybody, as far as is seen */
         DEBTS_OWES,     /* it owes all, and waits for nobody */
         DEBTS_WANTED,   /* waits lead to it */
-        DEBTS_INFERRED, /* waits lead to it, one of them because no other can be meant
-                         */
+        DEBTS_INFERRED, /* waits lead to it, one of them because no other can be meant */
         DEBTS_SILENT,   /* waits lead to it, and it says nothing */
         DEBTS_PATH,     /* all bad paths end there */
         DEBTS_PAIR,     /* one path is bad: its two ends */
         DEBTS_SEVERAL,  /* nobody: there are several */
         DEBTS_ROUND,    /* nobody: each waits for another */
         DEBTS_ONE_OF,   /* nobody: one waits for one of several */
-        DEBTS_CHAIN,    /* nobody: each waits for the next one, up to the end of a
-                           pipeline */
+        DEBTS_CHAIN,    /* nobody: each waits for the next one, up to the end of a pipeline */
 };
 struct debts_verdict {
         enum debts_says says;
         enum debts_why why;
-        uint32_t host, other; /* other: the second candidate, the other end of a pair,
-                                 or who waits for it */
+        uint32_t host, other; /* other: the second candidate, the other end of a pair, or who waits for it */
         size_t waiting;       /* hosts whose waits lead straight to host */
         size_t said;          /* hosts that say something */
         uint64_t unread;      /* at host */

@@ -13,9 +13,7 @@ struct first_words {
         size_t n;
 };
 
-/* --- Runs and hosts
- * ---------------------------------------------------------------------------------------
- */
+/* --- Runs and hosts -------------------------------------------------------------------------------- */
 
 int first_words_new(struct first_words **ret) {
         *ret = calloc(1, sizeof(**ret));
@@ -109,9 +107,7 @@ static struct speaker *get_speaker(struct run_said *r, const struct first_word_s
         return r->speakers[at] = TAKE_PTR(s);
 }
 
-/* --- What a host says
- * -------------------------------------------------------------------------------------
- */
+/* --- What a host says ------------------------------------------------------------------------------ */
 
 static int64_t msec_of(const json_t *v, const char *key) {
         return MIN(json_known_of(v, key), INT32_MAX);
@@ -232,9 +228,7 @@ const char *first_words_due_run(const struct first_words *w, usec_t now) {
         return NULL;
 }
 
-/* --- Judging
- * -----------------------------------------------------------------------------------------------
- */
+/* --- Judging --------------------------------------------------------------------------------------- */
 
 int first_words_judge(struct first_words *w, const char *run, const json_t *slices, usec_t now,
                       struct first_word *ret) {

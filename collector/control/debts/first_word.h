@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The first word about a run that is suspected to stall: who holds it up, from
- * sockets alone (debts.h), before any capture. Hosts say what their sockets
- * show with their figures (docs/registry.md). It is judged when all hosts of
- * the run have said it, or FIRST_WORD_WAIT after most of them have. It is
- * judged again when others follow, until the verdict is clear.
+ * The first word about a run that is suspected to stall: who holds it up, from sockets alone (debts.h),
+ * before any capture. Hosts say what their sockets show with their figures (docs/registry.md). It is judged
+ * when all hosts of the run have said it, or FIRST_WORD_WAIT after most of them have. It is judged again
+ * when others follow, until the verdict is clear.
  *
- * A stall is known by when its last step was, so that what a host repeats is no
- * other stall. Pure: time is the caller's, in µs since 1970. Bounded.
+ * A stall is known by when its last step was, so that what a host repeats is no other stall. Pure: time is
+ * the caller's, in µs since 1970. Bounded.
  */
 #include <jansson.h>
 
 #include "debts.h"
 
 #define FIRST_WORD_WAIT (1 * USEC_PER_SEC)
-#define FIRST_WORD_APART                                                                                    \
-        (5 * USEC_PER_SEC)                   /* last steps of hosts differ by less within one stall,        \
-                                                or by */
+#define FIRST_WORD_APART (5 * USEC_PER_SEC)  /* last steps of hosts differ by less within one stall, or by */
 #define FIRST_WORD_STEPS 2u                  /* so many step times */
 #define FIRST_WORD_KEPT (120 * USEC_PER_SEC) /* a host that is not heard for so long is none of the run */
 #define FIRST_WORD_RUNS_MAX 256u
@@ -38,8 +35,7 @@ struct first_word {
         char host[FIRST_WORD_NAME_MAX], slice[FIRST_WORD_NAME_MAX]; /* "": nobody */
         int64_t worker;
         size_t hosts, said;             /* of the run; that have said something */
-        char text[FIRST_WORD_TEXT_MAX]; /* "first word, from sockets alone (4 of 4
-                                           hosts): …" */
+        char text[FIRST_WORD_TEXT_MAX]; /* "first word, from sockets alone (4 of 4 hosts): …" */
 };
 
 struct first_words;
@@ -57,9 +53,8 @@ usec_t first_words_due(const struct first_words *w);
 /* A run that is due; NULL: none. Borrowed until the next call. */
 const char *first_words_due_run(const struct first_words *w, usec_t now);
 /*
- * Judges it. slices: as in the record of the run, so that hosts that say
- * nothing have names; NULL: not known. 1: *ret is new, and better than what was
- * said of this stall before; 0; -ENOMEM.
+ * Judges it. slices: as in the record of the run, so that hosts that say nothing have names; NULL: not
+ * known. 1: *ret is new, and better than what was said of this stall before; 0; -ENOMEM.
  */
 int first_words_judge(struct first_words *w, const char *run, const json_t *slices, usec_t now,
                       struct first_word *ret);

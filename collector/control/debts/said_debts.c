@@ -56,9 +56,7 @@ bool speaker_counts(const struct run_said *r, const struct speaker *s) {
 #define SEEN_MAX 200u
 #define SENTENCE_MAX 600u
 
-/* --- The scene that is judged
- * ------------------------------------------------------------------------------
- */
+/* --- The scene that is judged ---------------------------------------------------------------------- */
 
 struct owner {
         struct peer_address address;
@@ -126,8 +124,7 @@ static void add_owner(struct view *v, const struct peer_address *a, uint32_t hos
         v->owners[v->n_owners++] = (struct owner){ .address = *a, .host = host };
 }
 
-/* Those that have said nothing of this stall are known by the record of the
- * run. */
+/* Those that have said nothing of this stall are known by the record of the run. */
 static void add_silent(struct view *v, const struct run_said *r, const json_t *slices) {
         const json_t *slice, *host;
         size_t i, k;
@@ -200,9 +197,7 @@ static void fill_debts(struct view *v, const struct run_said *r) {
         }
 }
 
-/* --- The sentence
- * ------------------------------------------------------------------------------------------
- */
+/* --- The sentence ---------------------------------------------------------------------------------- */
 
 static const char *who_text(const struct view *v, uint32_t host, char buf[static WHO_MAX]) {
         const struct node *n = host < v->n ? &v->nodes[host] : NULL;
@@ -232,73 +227,45 @@ static void evidence_text(const struct view *v, const struct debts_verdict *d, c
                             (double) d->owes / 1000);
 }
 
+/* {host}, {peer}: without the slice. */
+static const char *const sentences[] = {
+        [DEBTS_OWES] = "{who} {holds} it up: it has what it needs and sends nothing{seen}; {wait} for it "
+                       "directly",
+        [DEBTS_WANTED] = "{who} probably holds it up: {have} sent there and got no answer{seen}",
+        [DEBTS_INFERRED] = "{who} probably holds it up: {peer} has the data of its other peers, and only "
+                           "this one's can be missing",
+        [DEBTS_SILENT] = "{who} probably holds it up: {wait} for it, and nothing is heard from there",
+        [DEBTS_PATH] = "the network of {who}: what goes between it and {n} others is not acknowledged",
+        [DEBTS_PAIR] = "the path between {who} and {other}: what is sent there is not acknowledged; either "
+                       "end, or what lies between",
+        [DEBTS_SEVERAL] = "nobody alone: others wait for {host} and for {peer}",
+        [DEBTS_ONE_OF] = "nobody alone: {host} has the data of some, and waits for one of several",
+        [DEBTS_CHAIN] = "nobody alone: each waits for the next one, up to {host}; with several batches "
+                        "between them, any of the chain may hold it up",
+        [DEBTS_ROUND] = "nobody: each waits for another",
+        [DEBTS_NOTHING] = "nobody: no host is seen to wait for another",
+};
+
 static void put_sentence(const struct view *v, const struct debts_verdict *d,
                          char buf[static SENTENCE_MAX]) {
-        char who[WHO_MAX], other[WHO_MAX], seen[SEEN_MAX];
+        char who[WHO_MAX], other[WHO_MAX], seen[SEEN_MAX], n[24];
+        const struct {
+                const char *word, *value;
+        } fills[] = { { "{holds}", d->says == DEBTS_CLEAR ? "holds" : "probably holds" },
+                      { "{wait}", d->waiting == 1 ? "{n} waits" : "{n} wait" },
+                      { "{have}", d->waiting == 1 ? "{n} host has" : "{n} hosts have" },
+                      { "{n}", n },
+                      { "{seen}", seen },
+                      { "{host}", short_text(v, d->host) },
+                      { "{peer}", short_text(v, d->other) },
+                      { "{who}", who_text(v, d->host, who) },
+                      { "{other}", who_text(v, d->other, other) } };
 
-        (void) who_text(v, d->host, who);
-        (void) who_text(v, d->other, other);
         evidence_text(v, d, seen, sizeof(seen));
-        switch (d->why) {
-        case DEBTS_OWES:
-                (void) snprintf(buf, SENTENCE_MAX,
-                                "%s %s it up: it has what it needs and sends nothing%s; %zu wait%s "
-                                "for it directly",
-                                who, d->says == DEBTS_CLEAR ? "holds" : "probably holds", seen, d->waiting,
-                                d->waiting == 1 ? "s" : "");
-                break;
-        case DEBTS_WANTED:
-                (void) snprintf(buf, SENTENCE_MAX,
-                                "%s probably holds it up: %zu %s sent there and got no answer%s", who,
-                                d->waiting, d->waiting == 1 ? "host has" : "hosts have", seen);
-                break;
-        case DEBTS_INFERRED:
-                (void) snprintf(buf, SENTENCE_MAX,
-                                "%s probably holds it up: %s has the data of its other peers, and "
-                                "only this one's can be missing",
-                                who, short_text(v, d->other));
-                break;
-        case DEBTS_SILENT:
-                (void) snprintf(buf, SENTENCE_MAX,
-                                "%s probably holds it up: %zu wait%s for it, and nothing is heard "
-                                "from there",
-                                who, d->waiting, d->waiting == 1 ? "s" : "");
-                break;
-        case DEBTS_PATH:
-                (void) snprintf(buf, SENTENCE_MAX,
-                                "the network of %s: what goes between it and %zu others is not "
-                                "acknowledged",
-                                who, d->waiting);
-                break;
-        case DEBTS_PAIR:
-                (void) snprintf(buf, SENTENCE_MAX,
-                                "the path between %s and %s: what is sent there is not "
-                                "acknowledged; either end, or what lies between",
-                                who, other);
-                break;
-        case DEBTS_SEVERAL:
-                (void) snprintf(buf, SENTENCE_MAX, "nobody alone: others wait for %s and for %s",
-                                short_text(v, d->host), short_text(v, d->other));
-                break;
-        case DEBTS_ONE_OF:
-                (void) snprintf(buf, SENTENCE_MAX,
-                                "nobody alone: %s has the data of some, and waits for one of several",
-                                short_text(v, d->host));
-                break;
-        case DEBTS_CHAIN:
-                (void) snprintf(buf, SENTENCE_MAX,
-                                "nobody alone: each waits for the next one, up to %s; "
-                                "with several batches between "
-                                "them, any of the chain may hold it up",
-                                short_text(v, d->host));
-                break;
-        case DEBTS_ROUND:
-                (void) snprintf(buf, SENTENCE_MAX, "nobody: each waits for another");
-                break;
-        case DEBTS_NOTHING:
-                (void) snprintf(buf, SENTENCE_MAX, "nobody: no host is seen to wait for another");
-                break;
-        }
+        (void) snprintf(n, sizeof(n), "%zu", d->waiting);
+        (void) snprintf(buf, SENTENCE_MAX, "%s", sentences[d->why]);
+        for (size_t i = 0; i < ELEMENTSOF(fills); i++)
+                placeholder_fill(buf, SENTENCE_MAX, fills[i].word, fills[i].value);
 }
 
 int said_judge(const struct run_said *r, const json_t *slices, size_t known, struct first_word *ret) {

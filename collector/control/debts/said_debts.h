@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the hosts of one run said, and the sentence about it. Inside this room
- * only. */
+/* What the hosts of one run said, and the sentence about it. Inside this room only. */
 #include "first_word.h"
 
 struct peer_address {
@@ -40,6 +39,6 @@ bool speaker_is(const struct speaker *s, const struct first_word_source *who);
 /* Where a host is in their order, or would be. */
 size_t speaker_place(const struct run_said *r, const struct first_word_source *who);
 
-/* What the hosts say together. slices: as of first_words_judge(). Fills in
- * says, host, slice, worker, text, hosts and said. -ENOMEM. */
+/* What the hosts say together. slices: as of first_words_judge(). Fills in says, host, slice, worker,
+ * text, hosts and said. -ENOMEM. */
 int said_judge(const struct run_said *r, const json_t *slices, size_t known, struct first_word *ret);

@@ -32,13 +32,12 @@ json_t *asked_names(const json_t *expected) {
         return names;
 }
 
-#define SLICES_MAX 256
-
 /* --- Made ------------------------------------------------------------------------------------------ */
 
 /* Their names, once each. */
 static json_t *slices_of(const json_t *expected) {
-        json_t *names = json_object(), *list = json_array(), *v;
+        json_auto_t *names = json_object();
+        json_t *list = json_array(), *v;
         const char *name;
         size_t i;
 
@@ -47,13 +46,13 @@ static json_t *slices_of(const json_t *expected) {
                                            json_true()); /* out of memory: one less */
         json_object_foreach (names, name, v)
                 (void) json_array_append_new(list, json_string(name));
-        json_decref(names);
         return list;
 }
 
 static int on_episode(const struct store_episode *e, void *userdata) {
-        json_t *expected = e->expected ? json_loads(e->expected, 0, NULL) : NULL,
-               *report = e->report ? json_loads(e->report, 0, NULL) : NULL, **ret = userdata;
+        json_auto_t *expected = e->expected ? json_loads(e->expected, 0, NULL) : NULL,
+                    *report = e->report ? json_loads(e->report, 0, NULL) : NULL;
+        json_t **ret = userdata;
 
         *ret = json_pack("{s:i, s:s, s:I, s:I, s:b, s:s, s:s, s:I, s:s, s:s, s:I, s:I, s:I}", "v", 1, "run",
                          e->run, "generation", (json_int_t) e->generation, "at", (json_int_t) e->at,
@@ -67,8 +66,6 @@ static int on_episode(const struct store_episode *e, void *userdata) {
         }
         if (*ret && report)
                 (void) json_object_set(*ret, "report", report);
-        json_decref(expected);
-        json_decref(report);
         return *ret ? 1 : -ENOMEM;
 }
 
@@ -107,22 +104,21 @@ static int on_known(const struct store_episode *e, void *userdata) {
 }
 
 static int begin_from_record(struct store *s, const char *id, const json_t *record, const json_t *slices) {
-        json_t *expected = json_incref(json_object_get(record, "expected")),
-               *names = json_object_get(record, "slices"), *v;
-        const char *list[SLICES_MAX];
+        json_auto_t *expected = json_incref(json_object_get(record, "expected"));
+        json_t *names = json_object_get(record, "slices"), *v;
+        const char *list[EPISODE_SLICES_MAX];
         _cleanup_free_ char *text = NULL;
         size_t i, n = 0;
-        int r;
 
         if (!expected && slices)
                 expected = asked_hosts(slices);
         json_array_foreach (names, i, v)
-                if (n < SLICES_MAX && json_is_string(v))
+                if (n < EPISODE_SLICES_MAX && json_is_string(v))
                         list[n++] = json_string_value(v);
         if (n == 0)
                 list[n++] = json_text_of(record, "slice");
         text = json_is_array(expected) ? json_dumps(expected, JSON_COMPACT) : NULL;
-        r = store_begin_episode(
+        return store_begin_episode(
                 s,
                 &(struct store_episode){ .episode = id,
                                          .run = json_text_of(record, "run"),
@@ -135,8 +131,6 @@ static int begin_from_record(struct store *s, const char *id, const json_t *reco
                                          .hosts = json_number_of(record, "hosts"),
                                          .expected = text },
                 list, n);
-        json_decref(expected);
-        return r;
 }
 
 static int set_verdict(struct store *s, const char *id, const json_t *record) {
@@ -192,8 +186,7 @@ int episode_records_init(struct episode_records *k, const struct episodes_option
 }
 
 void episode_records_clear(struct episode_records *k) {
-        json_decref(k->kept);
-        k->kept = NULL;
+        json_decref(TAKE_PTR(k->kept));
 }
 
 static void forget_oldest(struct episode_records *k) {
@@ -213,7 +206,7 @@ static void forget_oldest(struct episode_records *k) {
 }
 
 void episode_records_keep(struct episode_records *k, const char *id, const char *slice) {
-        json_t *record = NULL;
+        json_auto_t *record = NULL;
         int r;
 
         if (!k->o->keep)
@@ -225,7 +218,6 @@ void episode_records_keep(struct episode_records *k, const char *id, const char 
                 r = k->o->keep(id, record, k->o->userdata);
         if (r >= 0 && json_object_set(k->kept, id, json_object_get(record, "at")) < 0)
                 r = -ENOMEM;
-        json_decref(record);
         if (r < 0)
                 (void) log_warning_errno(
                         r, "episode %s: another collector would not know it as it is now: %m", id);

@@ -8,6 +8,7 @@
 #include "episodes.h"
 
 #define EPISODE_RECORD_MAX ((size_t) 60 * 1024) /* bytes: below what the registry takes */
+#define EPISODE_SLICES_MAX 256u
 
 struct episode_records {
         const struct episodes_options *o; /* borrowed */

@@ -3,6 +3,7 @@
 
 #include "capture_read.h"
 #include "diagnosis_print.h"
+#include "json_text.h"
 #include "log.h"
 #include "store_episodes.h"
 
@@ -67,15 +68,13 @@ static int add_silent(struct reading *r) {
 
         json_object_foreach (r->expected, host, e) {
                 _cleanup_host_capture_ struct host_capture c;
-                const char *slice = json_string_value(json_object_get(e, "slice")),
-                           *address = json_string_value(json_object_get(e, "address"));
 
                 host_capture_init(&c);
                 if (k < 0)
                         continue;
-                (void) snprintf(c.slice, sizeof(c.slice), "%s", slice ? slice : "");
+                (void) snprintf(c.slice, sizeof(c.slice), "%s", json_text_of(e, "slice"));
                 (void) snprintf(c.host, sizeof(c.host), "%s", host);
-                (void) snprintf(c.address, sizeof(c.address), "%s", address ? address : "");
+                (void) snprintf(c.address, sizeof(c.address), "%s", json_text_of(e, "address"));
                 c.worker = (uint32_t) json_integer_value(json_object_get(e, "worker"));
                 c.silent = true;
                 k = scene_add(r->scene, &c);
@@ -100,8 +99,8 @@ static int on_episode(const struct store_episode *e, void *userdata) {
 }
 
 static int print_report(const struct reading *r, const struct diagnosis *d, FILE *f) {
-        json_t *v = diagnosis_to_json(d, false);
-        char *text = NULL;
+        json_auto_t *v = diagnosis_to_json(d, false);
+        _cleanup_free_ char *text = NULL;
         int k = 0;
 
         if (v && (json_object_set_new(v, "captures", json_integer((json_int_t) r->captures)) < 0 ||
@@ -117,8 +116,6 @@ static int print_report(const struct reading *r, const struct diagnosis *d, FILE
                 k = -ENOMEM;
         else if (fputs(text, f) < 0 || fflush(f) != 0)
                 k = -EIO;
-        free(text);
-        json_decref(v);
         return k;
 }
 

@@ -11,7 +11,6 @@
 #include "log.h"
 #include "loop_timer.h"
 
-#define SLICES_MAX    256
 #define BETWEEN_LOOKS (5 * USEC_PER_SEC)
 #define OLD           (600 * USEC_PER_SEC) /* at a start: what is older is diagnosed with what there is */
 
@@ -43,25 +42,17 @@ static void arm_timer(struct episodes *e) {
 /* --- The store ------------------------------------------------------------------------------------- */
 
 static int end_write(struct episodes *e, int r, const char *what) {
-        char text[256];
+        char why[STORE_WHY_MAX];
 
-        if (r >= 0)
-                r = store_commit(e->o.store);
+        r = store_finish(e->o.store, r, why);
         if (r >= 0)
                 return 0;
-        (void) snprintf(text, sizeof(text), "%.250s",
-                        r == -ENOMEM ? "out of memory" : store_error(e->o.store));
-        store_rollback(e->o.store);
-        log_error("episodes: %s is not stored: %s", what, text);
+        log_error("episodes: %s is not stored: %s", what, why);
         e->o.failed(r, e->o.userdata);
         return r;
 }
 
 /* --- Which there are ------------------------------------------------------------------------------- */
-
-static struct episode *add_episode(struct episodes *e, const char *id) {
-        return episode_add(&e->first, id, e->looking);
-}
 
 /* All who were asked have answered all captures. */
 static bool is_whole(const struct episode *x) {
@@ -105,7 +96,7 @@ static void begin_stored(struct episodes *e, struct episode *x, const char *by, 
 }
 
 void episodes_asked(struct episodes *e, const char *slice, const json_t *record, const json_t *slices) {
-        const char *id = json_text_of(record, "episode"), *names[SLICES_MAX];
+        const char *id = json_text_of(record, "episode"), *names[EPISODE_SLICES_MAX];
         json_t *expected, *v;
         usec_t at = json_number_of(record, "at"),
                second = json_number_of(record, "second");
@@ -117,12 +108,12 @@ void episodes_asked(struct episodes *e, const char *slice, const json_t *record,
         if (!*id || strlen(id) >= sizeof(x->id) ||
             episodes_wants(e, id, &generation)) /* the other slices of the same */
                 return;
-        x = add_episode(e, id);
+        x = episode_add(&e->first, id, e->looking);
         expected = x && slices ? asked_hosts(slices) : NULL;
         if (!x)
                 return;
         json_array_foreach (slices, i, v)
-                if (n < SLICES_MAX)
+                if (n < EPISODE_SLICES_MAX)
                         names[n++] = json_text_of(v, "slice");
         if (n == 0)
                 names[n++] = slice;
@@ -143,8 +134,10 @@ void episodes_asked(struct episodes *e, const char *slice, const json_t *record,
 
 static int on_known(const struct store_episode *s, void *userdata) {
         struct episodes *e = userdata;
-        struct episode *x = episode_find(e->first, s->episode) ? NULL : add_episode(e, s->episode);
-        json_t *expected = s->expected ? json_loads(s->expected, 0, NULL) : NULL;
+        struct episode *x = episode_find(e->first, s->episode)
+                                    ? NULL
+                                    : episode_add(&e->first, s->episode, e->looking);
+        json_auto_t *expected = s->expected ? json_loads(s->expected, 0, NULL) : NULL;
 
         if (x) {
                 (void) snprintf(x->run, sizeof(x->run), "%.63s", s->run);
@@ -160,7 +153,6 @@ static int on_known(const struct store_episode *s, void *userdata) {
                                  ? USEC_INFINITY
                                  : boot_now(e) + (s->at + OLD > clock_real(e->o.clock) ? e->o.patience : 0);
         }
-        json_decref(expected);
         return 0;
 }
 
@@ -182,7 +174,7 @@ static struct episode *begin_unasked(struct episodes *e, const struct store_capt
                 return NULL;
         x = episode_find(e->first, c->episode); /* from before a restart: a host is late */
         if (!x)
-                x = add_episode(e, c->episode);
+                x = episode_add(&e->first, c->episode, e->looking);
         if (!x || x->begun)
                 return x;
         (void) snprintf(x->run, sizeof(x->run), "%s", c->run);
@@ -257,7 +249,7 @@ static int add_first_word(const struct episodes *e, const struct episode *x, con
                           const json_t *report, char **ret) {
         char words[FIRST_WORD_SAYS_MAX];
         const struct first_word *w;
-        json_t *copy;
+        json_auto_t *copy = NULL;
 
         episode_compare_words(&e->o, x, v, words, &w);
         if (!w)
@@ -268,7 +260,6 @@ static int add_first_word(const struct episodes *e, const struct episode *x, con
                                          w->slice, "text", w->text, "worker", (json_int_t) w->worker, "at",
                                          (json_int_t) w->at, "verdict", words));
         *ret = copy ? json_dumps(copy, JSON_COMPACT) : NULL;
-        json_decref(copy);
         return *ret ? 0 : -ENOMEM;
 }
 
@@ -317,7 +308,7 @@ static void keep_verdict(struct episodes *e, struct episode *x, const json_t *re
 static void on_report(int result, const char *text, size_t len, void *userdata) {
         struct episodes *e = userdata;
         struct episode *x = e->looking;
-        json_t *report = result == 0 ? json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL) : NULL;
+        json_auto_t *report = result == 0 ? json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL) : NULL;
 
         e->looking = NULL;
         if (report)
@@ -325,7 +316,6 @@ static void on_report(int result, const char *text, size_t len, void *userdata) 
         else
                 log_error("episode %s: it could not be diagnosed: %s", x->id,
                           result < 0 ? strerror(-result) : "no JSON");
-        json_decref(report);
         e->child = child_free(e->child);
         schedule_diagnosis(e, x);
         arm_timer(e);
@@ -372,9 +362,8 @@ static int on_timer(sd_event_source *source, uint64_t at, void *userdata) {
 /* reports: the end of a stall with several episodes is reported once. */
 static void end_stall(struct episodes *e, struct episode *x, bool reports) {
         usec_t now = clock_real(e->o.clock);
-        int r;
+        int r = store_begin(e->o.store);
 
-        r = store_begin(e->o.store);
         if (r >= 0)
                 r = store_set_recovered(e->o.store, x->id, now);
         if (r >= 0 && reports)

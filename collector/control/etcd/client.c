@@ -35,7 +35,7 @@ struct etcd_client {
         char token[TOKEN_MAX]; /* as a header line; empty: none */
         struct lane lanes[LANE_WATCH + 1];
         struct gateway_lines lines;
-        void (*news)(void *userdata), (*ended)(void *userdata);
+        void (*news)(void *userdata);
         void *watch_userdata;
 };
 
@@ -131,7 +131,6 @@ static void on_watch_done(const struct exchange_answer *x, void *userdata) {
         if (!x->failed && (x->status == 401 || x->status == 400))
                 c->token[0] = '\0'; /* another call asks for one */
         free(TAKE_PTR(l->text));
-        c->ended(c->watch_userdata);
 }
 
 static bool on_watch_part(const char *data, size_t len, void *userdata) {
@@ -186,9 +185,9 @@ static int exchange_of(struct lane *l, bool watches, struct exchange **ret) {
 static char *make_credentials(const struct etcd_client *c) {
         const char *file = c->o.access->password_file;
         _cleanup_close_ int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-        char password[PASSWORD_MAX] = "", *text = NULL;
+        char password[PASSWORD_MAX] = "";
         ssize_t n = fd < 0 ? -errno : io_read_up_to(fd, password, sizeof(password) - 1);
-        json_t *v;
+        json_auto_t *v = NULL;
 
         if (n < 0) {
                 (void) log_warning_errno((int) n, "etcd: EtcdPasswordFile=%s: %m", file);
@@ -198,9 +197,7 @@ static char *make_credentials(const struct etcd_client *c) {
         password[strcspn(password, "\r\n")] = '\0';
         v = json_pack("{s:s, s:s}", "name", c->o.access->user, "password", password);
         explicit_bzero(password, sizeof(password));
-        text = v ? json_dumps(v, JSON_COMPACT) : NULL;
-        json_decref(v);
-        return text;
+        return v ? json_dumps(v, JSON_COMPACT) : NULL;
 }
 
 static int start_call(struct lane *l) {
@@ -278,10 +275,10 @@ struct etcd_port etcd_client_port(struct etcd_client *c) {
 }
 
 int etcd_client_watch(struct etcd_client *c, const char *key, int64_t revision, void (*news)(void *userdata),
-                      void (*ended)(void *userdata), void *userdata) {
+                      void *userdata) {
         struct lane *l = &c->lanes[LANE_WATCH];
         struct exchange_request q = { .path = "/v3/watch", .header = *c->token ? c->token : NULL };
-        json_t *v;
+        json_auto_t *v = NULL;
         struct exchange *x;
         int r;
 
@@ -290,11 +287,9 @@ int etcd_client_watch(struct etcd_client *c, const char *key, int64_t revision, 
         v = json_pack("{s:{s:o, s:o}}", "create_request", "key", gateway_bytes(key, strlen(key)),
                       "start_revision", gateway_number(revision));
         l->text = v ? json_dumps(v, JSON_COMPACT) : NULL;
-        json_decref(v);
         if (!l->text)
                 return -ENOMEM;
         c->news = news;
-        c->ended = ended;
         c->watch_userdata = userdata;
         c->lines.len = 0;
         q.body = l->text;
@@ -331,16 +326,12 @@ static int take_members(struct etcd_client *c, char why[static 256]) {
 
 /* Each URL is looked at now, not with the first call. */
 static int check_members(struct etcd_client *c, char why[static 256]) {
-        const struct exchange_options o = { .name = "etcd" };
-
         for (size_t i = 0; i < c->n; i++) {
-                struct exchange_options one = o;
+                const struct exchange_options o = { .name = "etcd", .url = c->members[i] };
                 struct exchange *x = NULL;
                 char reason[256];
-                int r;
+                int r = exchange_new(c->o.event, &o, &x, reason);
 
-                one.url = c->members[i];
-                r = exchange_new(c->o.event, &one, &x, reason);
                 x = exchange_free(x);
                 if (r < 0)
                         return text_fail(why, 256, r, "Etcd=: %.200s", reason);

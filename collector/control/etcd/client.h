@@ -38,9 +38,7 @@ struct etcd_client *etcd_client_free(struct etcd_client *c);
 DEFINE_CLEANUP(struct etcd_client *, etcd_client_free)
 struct etcd_port etcd_client_port(struct etcd_client *c);
 
-/*
- * Tells of every change of a key from revision on; ended: the stream is of no use any more (another may be
- * started from inside of neither). -EBUSY: one is in progress.
- */
+/* Tells of every change of a key from revision on, until the stream ends (another may be started then, not
+ * from inside of news). -EBUSY: one is in progress. */
 int etcd_client_watch(struct etcd_client *c, const char *key, int64_t revision, void (*news)(void *userdata),
-                      void (*ended)(void *userdata), void *userdata);
+                      void *userdata);

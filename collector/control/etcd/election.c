@@ -133,7 +133,7 @@ static void renew_lease(struct election *e) {
 /* The key as it stands. It may be this one's: of a call whose answer was lost, or of a term that is over. */
 static void take_holder(struct election *e, const struct gateway_answer *a, const json_t *kvs) {
         struct gateway_kv kv;
-        json_t *value = gateway_kv(kvs, 0, &kv) == 0 ? gateway_value_json(&kv) : NULL;
+        json_auto_t *value = gateway_kv(kvs, 0, &kv) == 0 ? gateway_value_json(&kv) : NULL;
         bool own = value &&
                    streq(json_text_of(value, "incarnation"), json_text_of(e->o.value, "incarnation"));
 
@@ -149,7 +149,6 @@ static void take_holder(struct election *e, const struct gateway_answer *a, cons
                 e->next = e->unwanted ? 0 : boot_now(e) + e->o.lease / 3;
                 e->o.other(value, a->revision, e->o.userdata);
         }
-        json_decref(value);
 }
 
 static void on_tried(const struct gateway_answer *a, void *userdata) {

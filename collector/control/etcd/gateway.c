@@ -218,16 +218,13 @@ static int value_text(const struct gateway_kv *kv, char **ret, size_t *ret_len) 
 
 json_t *gateway_value_json(const struct gateway_kv *kv) {
         _cleanup_free_ char *text = NULL;
+        json_auto_t *v = NULL;
         size_t len;
-        json_t *v;
 
         if (value_text(kv, &text, &len) < 0)
                 return NULL;
         v = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
-        if (json_is_object(v))
-                return v;
-        json_decref(v);
-        return NULL;
+        return json_is_object(v) ? TAKE_PTR(v) : NULL;
 }
 
 const json_t *gateway_txn_kvs(const struct gateway_answer *a, size_t i) {
@@ -244,16 +241,12 @@ void gateway_lines_clear(struct gateway_lines *l) {
 }
 
 static int look_at_line(const char *line, size_t len) {
-        json_t *v = json_loadb(line, len, JSON_REJECT_DUPLICATES, NULL),
-               *result = json_object_get(v, "result");
-        int r = 0;
+        json_auto_t *v = json_loadb(line, len, JSON_REJECT_DUPLICATES, NULL);
+        const json_t *result = json_object_get(v, "result");
 
         if (len > 0 && (!json_is_object(result) || json_is_true(json_object_get(result, "canceled"))))
-                r = -EPIPE;
-        else if (json_array_size(json_object_get(result, "events")) > 0)
-                r = 1;
-        json_decref(v);
-        return r;
+                return -EPIPE;
+        return json_array_size(json_object_get(result, "events")) > 0;
 }
 
 int gateway_lines(struct gateway_lines *l, const char *data, size_t len) {

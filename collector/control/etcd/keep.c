@@ -9,8 +9,7 @@
 #define KEEP_WRITTEN "ctl/written"
 #define KEEP_LEADER "ctl/leader"
 
-/* Else who leads could not read what was written, and nobody would lead. As base64, with key and revisions.
- */
+/* Else who leads could not read what was written, and nobody would lead. In base64, with key, revisions. */
 _Static_assert(KEEP_PAGE *(KEEP_BYTES / 3 * 4 + 1024) <= GATEWAY_ANSWER_MAX,
                "a page of large records is read");
 
@@ -43,10 +42,9 @@ static void path_of(const struct keep *k, const char *key, char ret[static GATEW
 static void ask_page(struct keep *k);
 
 static void loading_ended(struct keep *k, int error, const char *why) {
-        json_t *records = TAKE_PTR(k->records);
+        json_auto_t *records = TAKE_PTR(k->records);
 
         k->o.loaded(error, records, why, k->o.userdata);
-        json_decref(records);
 }
 
 static int load_kv(struct keep *k, const struct gateway_kv *kv) {
@@ -173,7 +171,7 @@ static void writing_ended(struct keep *k, int error, const char *why) {
 /* From at on, as many as one transaction may hold; at least one. */
 static json_t *ops_json(struct keep *k) {
         char path[GATEWAY_KEY_MAX], number[80];
-        json_t *list = json_array();
+        json_auto_t *list = json_array();
         size_t bytes = 0, i = k->at;
         int r = list ? 0 : -ENOMEM;
 
@@ -190,10 +188,7 @@ static json_t *ops_json(struct keep *k) {
                         k->term, k->number);
         if (r == 0)
                 r = json_array_append_new(list, gateway_put(path, number, 0, NULL));
-        if (r == 0)
-                return list;
-        json_decref(list);
-        return NULL;
+        return r == 0 ? TAKE_PTR(list) : NULL;
 }
 
 static void go_on(struct keep *k) {
@@ -219,7 +214,7 @@ static void next_transaction(struct keep *k, int64_t written) {
  */
 static void look_why_refused(struct keep *k, const struct gateway_answer *a) {
         struct gateway_kv leader, written;
-        json_t *v;
+        json_auto_t *v = NULL;
         uint64_t number;
 
         if (gateway_kv(gateway_txn_kvs(a, 0), 0, &leader) < 0 || (uint64_t) leader.created != k->term) {
@@ -240,7 +235,6 @@ static void look_why_refused(struct keep *k, const struct gateway_answer *a) {
                 k->written = written.modified;
                 go_on(k);
         }
-        json_decref(v);
 }
 
 static void on_written(const struct gateway_answer *a, void *userdata) {

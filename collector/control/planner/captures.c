@@ -177,8 +177,7 @@ static bool local_runs_are_one(const struct slice *s, const struct slot **ret_su
 static int local_step(struct gang *g, struct slice *s, usec_t *ret_next) {
         struct target target = { .run = "", .serial = "" };
         const struct slot *suspects;
-        json_t *alone;
-        int r;
+        json_auto_t *alone = NULL;
 
         if (!s->local_said && s->local_stalled == 0)
                 return 0;
@@ -193,9 +192,7 @@ static int local_step(struct gang *g, struct slice *s, usec_t *ret_next) {
         if (!alone)
                 return -ENOMEM;
         target.slices = alone;
-        r = suspected_round(g, &target, suspects, &suspects->local[0], s->local_stalled, ret_next);
-        json_decref(alone);
-        return r;
+        return suspected_round(g, &target, suspects, &suspects->local[0], s->local_stalled, ret_next);
 }
 
 int captures_ended(struct gang *g, struct gang_run *r, const struct tally *t) {
@@ -257,8 +254,7 @@ static int complete_order(struct gang *g, const char *slice, const json_t *value
                           char why[static GANG_WHY_MAX]) {
         struct target t = { .run = json_text_of(value, "run"), .serial = "" };
         const struct gang_run *r = run_on(g, slice, t.run);
-        json_t *alone;
-        int x;
+        json_auto_t *alone = NULL;
 
         if (r) {
                 t = (struct target){ .run = r->intent.spec->name,
@@ -271,9 +267,7 @@ static int complete_order(struct gang *g, const char *slice, const json_t *value
                 return why_fail(why, -ENOENT, "the registry has no slice %.63s", slice);
         alone = slice_alone(g, slice);
         t.slices = alone;
-        x = alone ? order_round(g, &t, value, why) : -ENOMEM;
-        json_decref(alone);
-        return x;
+        return alone ? order_round(g, &t, value, why) : -ENOMEM;
 }
 
 int captures_want(struct gang *g, const char *slice, const json_t *value, char why[static GANG_WHY_MAX]) {

@@ -347,9 +347,8 @@ int run_choose(struct gang *g, struct gang_run *r, usec_t *ret_next, struct choi
         struct candidates c = { 0 };
         char why[TEXT_MAX];
         bool go = false;
-        int x;
+        int x = find_candidates(g, r, &c);
 
-        x = find_candidates(g, r, &c);
         if (x >= 0)
                 x = keep_alike(&c, r->intent.spec->max);
         if (x >= 0)
@@ -368,10 +367,8 @@ int run_choose(struct gang *g, struct gang_run *r, usec_t *ret_next, struct choi
                 go = false;
                 x = waits_add(c.waits, "%s", why);
         }
-        if (go) { /* its record is written: it begins */
-                json_decref(r->notes);
-                r->notes = TAKE_PTR(c.notes);
-        }
+        if (go) /* its record is written: it begins */
+                (void) replace_value(&r->notes, TAKE_PTR(c.notes));
         (void) run_set_waits(r, TAKE_PTR(c.waits)); /* they are there */
         *ret = (struct choice){ .slices = TAKE_PTR(c.list), .n = c.n };
         candidates_clear(&c);

@@ -2,11 +2,10 @@
 #include "fnv.h"
 #include "state.h"
 
-#define DIGEST_MAX 129
-#define PARTS_MAX  64
+#define PARTS_MAX 64
 
-static struct gang_fingerprint **bucket_of_fingerprint(struct gang *g, const char *key) {
-        return &g->fingerprints[fnv_text(FNV_BEGIN, key) % ELEMENTSOF(g->fingerprints)];
+static struct gang_fingerprint **bucket_of_fingerprint(struct gang *g, const struct fingerprint_key *key) {
+        return &g->fingerprints[fnv(FNV_BEGIN, key, sizeof(*key)) % ELEMENTSOF(g->fingerprints)];
 }
 
 static int check_parts(json_t *parts, char why[static GANG_WHY_MAX]) {
@@ -26,48 +25,33 @@ static int check_parts(json_t *parts, char why[static GANG_WHY_MAX]) {
         return 0;
 }
 
-static struct gang_fingerprint *fingerprint_new(const char *key, const char *digest, const char *accelerator,
-                                           const char *topology, const json_t *parts) {
-        struct gang_fingerprint *p = calloc(1, sizeof(*p) + strlen(key) + 1);
-
-        if (!p)
-                return NULL;
-        memcpy(p->key, key, strlen(key) + 1);
-        p->digest = json_string(digest);
-        p->accelerator = json_string(accelerator);
-        p->topology = json_string(topology);
-        p->parts = parts ? json_deep_copy(parts) : json_object();
-        if (p->digest && p->accelerator && p->topology && p->parts)
-                return p;
-        json_decref(p->digest);
-        json_decref(p->accelerator);
-        json_decref(p->topology);
-        json_decref(p->parts);
-        free(p);
-        return NULL;
-}
-
 int gang_fingerprint_take(struct gang *g, const json_t *member, struct gang_fingerprint **ret,
                           char why[static GANG_WHY_MAX]) {
         const json_t *fingerprint = json_object_get(member, "fingerprint");
         json_t *parts = json_object_get(fingerprint, "parts");
-        const char *digest = NULL, *accelerator = NULL, *topology = NULL;
-        char key[DIGEST_MAX + 2 * TEXT_MAX];
+        const char *digest, *accelerator, *topology;
         struct gang_fingerprint **at, *p;
+        struct fingerprint_key key = { .digest = "" };
 
-        if (get_text(fingerprint, "digest", DIGEST_MAX, &digest, why) < 0 ||
-            get_text(member, "accelerator", 64, &accelerator, why) < 0 ||
-            get_text(member, "topology", 64, &topology, why) < 0 || check_parts(parts, why) < 0)
+        if (get_text(fingerprint, "digest", sizeof(key.digest), &digest, why) < 0 ||
+            get_text(member, "accelerator", sizeof(key.accelerator), &accelerator, why) < 0 ||
+            get_text(member, "topology", sizeof(key.topology), &topology, why) < 0 ||
+            check_parts(parts, why) < 0)
                 return -EBADMSG;
-        (void) snprintf(key, sizeof(key), "%s\n%s\n%s", digest, accelerator, topology);
-        at = bucket_of_fingerprint(g, key);
-        for (p = *at; p && !streq(p->key, key);)
+        (void) strcpy(key.digest, digest);
+        (void) strcpy(key.accelerator, accelerator);
+        (void) strcpy(key.topology, topology);
+        at = bucket_of_fingerprint(g, &key);
+        for (p = *at; p && memcmp(&p->key, &key, sizeof(key)) != 0;)
                 p = p->next;
         if (!p) {
-                p = fingerprint_new(key, digest, accelerator, topology, parts);
-                if (!p)
+                parts = parts ? json_deep_copy(parts) : json_object();
+                p = parts ? malloc(sizeof(*p)) : NULL;
+                if (!p) {
+                        json_decref(parts);
                         return -ENOMEM;
-                p->next = *at;
+                }
+                *p = (struct gang_fingerprint){ .next = *at, .parts = parts, .key = key };
                 *at = p;
         }
         p->users++;
@@ -80,13 +64,10 @@ struct gang_fingerprint *gang_fingerprint_drop(struct gang *g, struct gang_finge
 
         if (!p || --p->users > 0)
                 return NULL;
-        at = bucket_of_fingerprint(g, p->key);
+        at = bucket_of_fingerprint(g, &p->key);
         while (*at != p)
                 at = &(*at)->next;
         *at = p->next;
-        json_decref(p->digest);
-        json_decref(p->accelerator);
-        json_decref(p->topology);
         json_decref(p->parts);
         free(p);
         return NULL;
@@ -103,17 +84,16 @@ static int list_differences(const struct gang_fingerprint *found, const struct g
                             int (*visit)(const char *part, const char *found, const char *others,
                                          void *userdata),
                             void *userdata) {
-        const char *a = json_string_value(found->digest), *b = json_string_value(others->digest), *part;
+        const struct fingerprint_key *a = &found->key, *b = &others->key;
+        const char *part;
         json_t *value;
         int r = 0, n = 0;
 
-        if (!json_equal(found->accelerator, others->accelerator) && ++n)
-                r = visit("accelerator", json_string_value(found->accelerator),
-                          json_string_value(others->accelerator), userdata);
-        if (r == 0 && !json_equal(found->topology, others->topology) && ++n)
-                r = visit("topology", json_string_value(found->topology),
-                          json_string_value(others->topology), userdata);
-        if (!*a || !*b || streq(a, b))
+        if (!streq(a->accelerator, b->accelerator) && ++n)
+                r = visit("accelerator", a->accelerator, b->accelerator, userdata);
+        if (r == 0 && !streq(a->topology, b->topology) && ++n)
+                r = visit("topology", a->topology, b->topology, userdata);
+        if (!*a->digest || !*b->digest || streq(a->digest, b->digest))
                 return r;
         json_object_foreach (found->parts, part, value)
                 if (r == 0 && !json_equal(value, json_object_get(others->parts, part)) && ++n)
@@ -121,7 +101,7 @@ static int list_differences(const struct gang_fingerprint *found, const struct g
         json_object_foreach (others->parts, part, value)
                 if (r == 0 && !json_object_get(found->parts, part) && ++n)
                         r = visit(part, "none", part_of(others, part), userdata);
-        return r == 0 && n == 0 ? visit("fingerprint", a, b, userdata) : r;
+        return r == 0 && n == 0 ? visit("fingerprint", a->digest, b->digest, userdata) : r;
 }
 
 struct unlike {
@@ -175,8 +155,7 @@ int slice_compare(struct slice *s) {
                 json_decref(u.list);
                 return r;
         }
-        json_decref(s->unlike);
-        s->unlike = u.list;
+        (void) replace_value(&s->unlike, u.list); /* it is there */
         return 0;
 }
 

@@ -91,7 +91,7 @@ static int load_record(struct gang *g, const char *key, const json_t *value, cha
 int gang_load(struct gang *g, const char *key, const json_t *value, usec_t now,
               char why[static GANG_WHY_MAX]) {
         char reason[GANG_WHY_MAX] = "";
-        json_t *copy;
+        json_auto_t *copy = NULL;
         int r;
 
         why[0] = '\0';
@@ -105,7 +105,6 @@ int gang_load(struct gang *g, const char *key, const json_t *value, usec_t now,
                 why_set(why, "%.160s: %.300s", key, r == -ENOMEM ? "out of memory" : reason);
         if (r >= 0 && json_object_set(g->records, key, copy) < 0)
                 r = -ENOMEM;
-        json_decref(copy);
         return r == -EINVAL || r == -E2BIG ? -EBADMSG : r;
 }
 
@@ -193,7 +192,7 @@ static bool is_over(const json_t *v, usec_t now, usec_t *next) {
 /* The order without what is over; NULL when nothing is left. */
 static json_t *order_left(json_t *v, usec_t now, usec_t *next) {
         static const char *const kinds[] = { "mode", "cordon", "drain" };
-        json_t *left = json_copy(v);
+        json_auto_t *left = json_copy(v);
         bool any = false;
 
         for (size_t i = 0; left && i < ELEMENTSOF(kinds); i++) {
@@ -201,25 +200,21 @@ static json_t *order_left(json_t *v, usec_t now, usec_t *next) {
                         (void) json_object_del(left, kinds[i]);
                 any = any || json_object_get(left, kinds[i]);
         }
-        if (any)
-                return left;
-        json_decref(left);
-        return NULL;
+        return any ? TAKE_PTR(left) : NULL;
 }
 
 static int end_orders(struct gang *g, usec_t *next) {
-        json_t *over = json_object(), *v;
+        json_auto_t *over = json_object();
+        json_t *v;
         const char *key;
         int r = over ? 0 : -ENOMEM;
 
         json_object_foreach (g->records, key, v)
                 if (startswith(key, "order/")) {
-                        json_t *left = order_left(v, g->now, next);
+                        json_auto_t *left = order_left(v, g->now, next);
 
                         if (!left || !json_equal(left, v))
-                                r = worse(r, json_object_set_new(over, key, left ? left : json_null()));
-                        else
-                                json_decref(left);
+                                r = worse(r, json_object_set(over, key, left ? left : json_null()));
                 } else if (startswith(key, "site/") && is_over(v, g->now, next))
                         r = worse(r, json_object_set_new(over, key, json_null()));
         json_object_foreach (over, key, v) {
@@ -227,7 +222,6 @@ static int end_orders(struct gang *g, usec_t *next) {
                         slices_of_host_dirty(g, key + strlen("order/"));
                 r = worse(r, record_put(g, key, json_is_null(v) ? NULL : json_incref(v)));
         }
-        json_decref(over);
         return r < 0 ? -ENOMEM : 0;
 }
 

@@ -155,17 +155,11 @@ static int add_run(struct gang *g, struct gang_intent *i, usec_t now, struct gan
 }
 
 static bool same_but_stop(json_t *a, json_t *b) {
-        json_t *x = json_copy(a), *y = json_copy(b);
-        bool same = false;
+        json_auto_t *x = json_copy(a), *y = json_copy(b);
 
-        if (x && y) {
-                (void) json_object_del(x, "stop"); /* it need not be there */
-                (void) json_object_del(y, "stop");
-                same = json_equal(x, y);
-        }
-        json_decref(x);
-        json_decref(y);
-        return same;
+        (void) json_object_del(x, "stop"); /* it need not be there */
+        (void) json_object_del(y, "stop");
+        return json_equal(x, y);
 }
 
 /* Of a run that goes on, only `stop` may change. */
@@ -227,9 +221,8 @@ int intent_want(struct gang *g, const char *name, const json_t *v, usec_t now,
 int intent_restore(struct gang *g, const char *name, const json_t *v, char why[static GANG_WHY_MAX]) {
         struct gang_run *r = gang_run_find(g, name);
         struct gang_intent i = { 0 };
-        int x;
+        int x = parse_intent(name, v, false, &i, why);
 
-        x = parse_intent(name, v, false, &i, why);
         if (x >= 0 && r && streq(r->intent.serial, i.serial)) {
                 intent_clear(&r->intent);
                 r->intent = i;

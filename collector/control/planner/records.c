@@ -23,6 +23,14 @@ json_t *cut_text_json(const char *text) {
         }
 }
 
+int replace_value(json_t **at, json_t *value) {
+        if (!value)
+                return -ENOMEM;
+        json_decref(*at);
+        *at = value;
+        return 0;
+}
+
 int record_put(struct gang *g, const char *key, json_t *value) {
         json_t *old = json_object_get(g->records, key);
         int r;

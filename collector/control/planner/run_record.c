@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "grow.h"
 #include "said.h"
-#include "state.h"
+#include "tally.h"
 
 static const char *const state_names[_RUN_STATE_MAX] = {
         [RUN_WAITING] = "waiting",   [RUN_PREPARING] = "preparing", [RUN_RUNNING] = "running",
@@ -159,16 +159,6 @@ static int load_numbers(struct gang_run *r, const json_t *v, char why[static GAN
         return 0;
 }
 
-static int replace_list(json_t **at, const json_t *v) {
-        json_t *copy = json_deep_copy(v);
-
-        if (!copy)
-                return -ENOMEM;
-        json_decref(*at);
-        *at = copy;
-        return 0;
-}
-
 int run_load(struct gang *g, const char *name, const json_t *v, char why[static GANG_WHY_MAX]) {
         const json_t *coordinator = json_object_get(v, "coordinator"),
                      *over = json_object_get(json_object_get(v, "planner"), "over"),
@@ -197,13 +187,14 @@ int run_load(struct gang *g, const char *name, const json_t *v, char why[static 
         (void) snprintf(r->watch.host, sizeof(r->watch.host), "%s", asked);
         r->n_over = (unsigned) json_object_size(over);
         r->dirty = true;
-        if (replace_list(&r->slices, json_object_get(v, "slices")) < 0 ||
-            replace_list(&r->waits_for, json_object_get(v, "waits_for")) < 0 ||
-            replace_list(&r->history, json_object_get(v, "history")) < 0 ||
-            (json_is_object(over) && replace_list(&r->over, over) < 0) ||
-            (json_is_array(notes) && replace_list(&r->notes, notes) < 0))
+        if (replace_value(&r->slices, json_deep_copy(json_object_get(v, "slices"))) < 0 ||
+            replace_value(&r->waits_for, json_deep_copy(json_object_get(v, "waits_for"))) < 0 ||
+            replace_value(&r->history, json_deep_copy(json_object_get(v, "history"))) < 0 ||
+            (json_is_object(over) && replace_value(&r->over, json_deep_copy(over)) < 0) ||
+            (json_is_array(notes) && replace_value(&r->notes, json_deep_copy(notes)) < 0) ||
+            (json_is_object(coordinator) && replace_value(&r->coordinator, json_deep_copy(coordinator)) < 0))
                 return -ENOMEM;
-        return json_is_object(coordinator) ? replace_list(&r->coordinator, coordinator) : 0;
+        return 0;
 }
 
 /* --- Who shall know it ----------------------------------------------------------------------------- */
@@ -236,16 +227,13 @@ bool run_knows_slice(const json_t *run, const char *slice) {
 
 /* --- Ends on missing hosts ------------------------------------------------------------------------- */
 
-static bool has_ended(const struct gang_run *r, const struct gang_host_run *h) {
-        return h && h->generation == r->generation && (h->state == PART_EXITED || h->state == PART_STOPPED);
-}
-
 json_t *run_over(const struct gang *g, const struct gang_run *r) {
-        json_t *over = json_object(), *v;
+        json_auto_t *over = json_object();
+        json_t *v;
         size_t i;
 
         if (r->state != RUN_RUNNING && r->state != RUN_STOPPING)
-                return over; /* it follows from nothing any more */
+                return TAKE_PTR(over); /* it follows from nothing any more */
         json_array_foreach (r->slices, i, v) {
                 const struct slice *s = slice_find(g, json_string_value(json_object_get(v, "slice")));
 
@@ -255,7 +243,7 @@ json_t *run_over(const struct gang *g, const struct gang_run *r) {
                                 slot_at(s, w)->live ? NULL : slot_run(slot_at(s, w), r->intent.spec->name);
                         char key[NAME_MAX_HOST + 16];
 
-                        if (!has_ended(r, h))
+                        if (!host_run_is_over(r, h))
                                 continue;
                         (void) snprintf(key, sizeof(key), "%s/%u", s->name, w);
                         if (json_object_set_new(over, key,
@@ -263,13 +251,11 @@ json_t *run_over(const struct gang *g, const struct gang_run *r) {
                                                           h->name, "generation", (json_int_t) h->generation,
                                                           "state", part_state_name(h->state), "cause",
                                                           h->cause, "code", h->code, "status", h->status,
-                                                          "step", (json_int_t) h->step)) < 0) {
-                                json_decref(over);
+                                                          "step", (json_int_t) h->step)) < 0)
                                 return NULL;
-                        }
                 }
         }
-        return over;
+        return TAKE_PTR(over);
 }
 
 static int add_word(struct slot *s, const json_t *word) {
@@ -304,7 +290,6 @@ int run_restore_over(struct gang *g, struct gang_run *r) {
                     !slot_run(slot_at(s, w), r->intent.spec->name))
                         x = worse(x, add_word(slot_at(s, w), v));
         }
-        json_decref(r->over);
-        r->over = NULL;
+        json_decref(TAKE_PTR(r->over));
         return x;
 }

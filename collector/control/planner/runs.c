@@ -168,10 +168,8 @@ static int step_preparing(struct gang *g, struct gang_run *r, usec_t *ret_next) 
                 if (x < 0 || unlike)
                         return x < 0 ? x : refuse_images(g, r, unlike);
                 notes = list_words(g, r, true);
-                if (!notes)
+                if (replace_value(&r->notes, notes) < 0)
                         return -ENOMEM;
-                json_decref(r->notes);
-                r->notes = notes;
                 r->refused = false;
                 r->refusals = 0;
                 r->deadline = 0;

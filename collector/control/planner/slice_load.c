@@ -50,9 +50,8 @@ int slot_load(struct gang *g, const char *slice, unsigned worker, const json_t *
         struct holder h;
         struct slice *s;
         struct slot *slot;
-        int r;
+        int r = holder_parse(v, true, &h, why);
 
-        r = holder_parse(v, true, &h, why);
         if (r >= 0 && h.worker != worker)
                 return why_fail(why, -EBADMSG, "it says worker %u", h.worker);
         if (r >= 0)
@@ -78,18 +77,15 @@ static int presume_live(struct gang *g, struct slice *s, const json_t *v, char w
         const char *incarnation;
         struct holder h;
         struct slot *slot;
-        int r;
+        int r = holder_parse(v, true, &h, why);
 
-        r = holder_parse(v, true, &h, why);
         if (r >= 0)
                 r = get_text(v, "incarnation", 40, &incarnation, why);
         if (r >= 0)
                 r = hold_slot(g, s, &h, &slot);
         if (r < 0 || slot->live || !*incarnation || !streq(json_string_value(slot->id), h.id))
                 return r;
-        json_decref(slot->incarnation);
-        slot->incarnation = json_string(incarnation);
-        if (!slot->incarnation)
+        if (replace_value(&slot->incarnation, json_string(incarnation)) < 0)
                 return -ENOMEM;
         slot->live = slot->presumed = true;
         slot_changed(slot);
@@ -123,9 +119,8 @@ static int load_dispute(struct gang *g, struct slice *s, const json_t *v, char w
         struct holder h;
         struct slot *slot;
         int64_t since;
-        int r;
+        int r = holder_parse(v, true, &h, why);
 
-        r = holder_parse(v, true, &h, why);
         if (r >= 0)
                 r = get_number(v, "since", 0, INT64_MAX, 0, &since, why);
         if (r >= 0)

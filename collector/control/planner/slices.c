@@ -50,17 +50,13 @@ static int add_slots(const struct slice *s, json_t *roster, json_t *missing, jso
 }
 
 static int put_record(struct gang *g, struct slice *s) {
-        json_t *roster = json_array(), *missing = json_array(), *conflicts = json_array(),
-               *twins = slice_twins(g, s), *v;
+        json_auto_t *roster = json_array(), *missing = json_array(), *conflicts = json_array(),
+                    *twins = slice_twins(g, s);
+        json_t *v;
 
-        if (!roster || !missing || !conflicts || !twins || add_slots(s, roster, missing, conflicts) < 0) {
-                json_decref(roster);
-                json_decref(missing);
-                json_decref(conflicts);
-                json_decref(twins);
+        if (!roster || !missing || !conflicts || !twins || add_slots(s, roster, missing, conflicts) < 0)
                 return -ENOMEM;
-        }
-        v = json_pack("{s:i, s:s, s:I, s:s, s:I, s:I, s:o, s:o, s:o, s:O, s:o}", "v", 1, "slice",
+        v = json_pack("{s:i, s:s, s:I, s:s, s:I, s:I, s:O, s:O, s:O, s:O, s:O}", "v", 1, "slice",
                       s->name,
                       "generation", (json_int_t) s->generation, "state",
                       s->state == SLICE_READY ? "ready" : "forming", "since", (json_int_t) s->since, "hosts",

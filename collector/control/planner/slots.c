@@ -6,30 +6,17 @@
 
 /* --- Whose is it ----------------------------------------------------------------------------------- */
 
+/* 1: it is another one now. */
 static int set_text(json_t **at, const char *text) {
-        json_t *v;
-
         if (*at && streq(json_string_value(*at), text))
                 return 0;
-        v = json_string(text);
-        if (!v)
-                return -ENOMEM;
-        json_decref(*at);
-        *at = v;
-        return 1;
+        return replace_value(at, json_string(text)) < 0 ? -ENOMEM : 1;
 }
 
 static int set_address(json_t **at, const json_t *address) {
-        json_t *v;
-
         if (*at && json_equal(*at, address))
                 return 0;
-        v = json_deep_copy(address);
-        if (!v)
-                return -ENOMEM;
-        json_decref(*at);
-        *at = v;
-        return 1;
+        return replace_value(at, json_deep_copy(address)) < 0 ? -ENOMEM : 1;
 }
 
 /* The site gives the slot to another host than the one that held it, which is away. */
@@ -338,9 +325,8 @@ static int take_member(struct gang *g, struct gang_fingerprint *fingerprint, str
         struct slot *slot;
         const char *how;
         char text[160];
-        int r;
+        int r = end_earlier_lives(g, w, now);
 
-        r = end_earlier_lives(g, w, now);
         if (r >= 0)
                 r = may_join(g, w, why);
         if (r >= 0)
@@ -402,8 +388,7 @@ int gang_gone(struct gang *g, const char *slice, unsigned worker, const char *in
         slot->live = slot->presumed = false;
         slot->shut_down = shut_down;
         slot->since = now;
-        json_decref(slot->before);
-        slot->before = NULL;
+        json_decref(TAKE_PTR(slot->before));
         slot_changed(slot);
         s->dirty = s->bump = true;
         return 0;
@@ -414,9 +399,8 @@ int gang_release(struct gang *g, const char *slice, unsigned worker, char why[st
         struct slot *slot = s && worker < s->n_slots ? slot_at(s, worker) : NULL;
         char text[160];
 
-        if (!slot || !slot->held) {
+        if (!slot || !slot->held)
                 return why_fail(why, -ENOENT, "nobody holds worker %u of slice %.64s", worker, slice);
-        }
         if (slot->live)
                 return why_fail(why, -EBUSY,
                                 "%s is there as worker %u of slice %s: stop its agent first "

@@ -16,12 +16,14 @@
 
 /* --- Hosts ----------------------------------------------------------------------------------------- */
 
-/* What must be alike in a slice and across the slices of a run. One of each kind, counted. */
+/* What must be alike in a slice and across the slices of a run. One of each key, counted. */
 struct gang_fingerprint {
-        struct gang_fingerprint *next;    /* in its bucket */
-        unsigned users, count; /* count: of those just looked at */
-        json_t *digest, *accelerator, *topology, *parts;
-        char key[]; /* of the first three */
+        struct gang_fingerprint *next; /* in its bucket */
+        unsigned users, count;         /* count: of those just looked at */
+        json_t *parts;
+        struct fingerprint_key {
+                char digest[129], accelerator[64], topology[64]; /* filled up with NULs */
+        } key;
 };
 
 struct gang_host_run { /* a host's part in a run, as it says */
@@ -192,6 +194,8 @@ static inline int worse(int a, int b) {
 #define why_fail(why, r, ...) text_fail(why, GANG_WHY_MAX, r, __VA_ARGS__)
 /* A text that was cut, and may end inside a character. NULL: out of memory. */
 json_t *cut_text_json(const char *text);
+/* Puts a value, which is taken over, in the place of another one. NULL: all stays, -ENOMEM. */
+int replace_value(json_t **at, json_t *value);
 /* Sets the record when it changed; takes value over, NULL: forgotten. -ENOMEM. */
 int record_put(struct gang *g, const char *key, json_t *value);
 int record_putf(struct gang *g, json_t *value, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -208,8 +212,7 @@ bool site_observes(const struct gang *g);
 /* The order of this kind for a host; NULL: none. */
 const json_t *host_order(const struct gang *g, const char *host, const char *kind);
 
-/* --- fingerprints.c --------------------------------------------------------------------------------------
- */
+/* --- fingerprints.c --------------------------------------------------------------------------------- */
 
 int gang_fingerprint_take(struct gang *g, const json_t *member, struct gang_fingerprint **ret,
                           char why[static GANG_WHY_MAX]);

@@ -96,15 +96,14 @@ static void count_lost(struct tally *t, const struct slot *s) {
         t->leaving += s->notice == NOTICE_PREEMPTION || s->shut_down;
 }
 
-/* Its word of the run is the last one: it was started once, and has ended. */
-static bool is_over(const struct gang_run *r, const struct gang_host_run *h) {
+bool host_run_is_over(const struct gang_run *r, const struct gang_host_run *h) {
         return h && h->generation == r->generation && (h->state == PART_EXITED || h->state == PART_STOPPED);
 }
 
 static void count_slot(const struct gang_run *r, struct tally *t, const struct slot *s) {
         const struct gang_host_run *h = slot_run(s, r->intent.spec->name);
 
-        if (!s->live && is_over(r, h)) {
+        if (!s->live && host_run_is_over(r, h)) {
                 t->over++;
                 count_part(t, s, h);
                 return;

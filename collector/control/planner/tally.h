@@ -26,6 +26,8 @@ void tally_count(const struct gang *g, const struct gang_run *r, struct tally *r
  * nobody.
  */
 const struct slot *tally_pick(const struct gang *g, const struct gang_run *r, unsigned n);
+/* What a host says of the run is its last word: it was started once there, and has ended. h: may be NULL. */
+bool host_run_is_over(const struct gang_run *r, const struct gang_host_run *h);
 /* Whether a run that ended or was refused so must not be started again. What could not be started there, for
  * want of its user or its program, is final for a run that has never run; later a file system may be away.
  */

@@ -26,35 +26,28 @@ void run_enter(struct gang_run *r, enum run_state state, usec_t now) {
 int run_set_waits(struct gang_run *r, json_t *waits) {
         if (!waits)
                 return -ENOMEM;
-        if (!json_equal(r->waits_for, waits)) {
-                json_decref(r->waits_for);
-                r->waits_for = json_incref(waits);
-                r->dirty = true;
+        if (json_equal(r->waits_for, waits)) {
+                json_decref(waits);
+                return 0;
         }
-        json_decref(waits);
-        return 0;
+        r->dirty = true;
+        return replace_value(&r->waits_for, waits);
 }
 
 /* The last entry of the history ends now. */
 static int run_close_history(struct gang_run *r, usec_t now) {
         size_t n = json_array_size(r->history);
         json_t *last = n > 0 ? json_array_get(r->history, n - 1) : NULL;
-        json_t *history, *entry;
+        json_auto_t *history = NULL, *entry = NULL;
 
         if (!last || json_integer_value(json_object_get(last, "to")) != 0)
                 return 0;
         history = json_copy(r->history);
         entry = json_copy(last);
         if (!history || !entry || json_object_set_new(entry, "to", json_integer((json_int_t) now)) < 0 ||
-            json_array_set(history, n - 1, entry) < 0) {
-                json_decref(history);
-                json_decref(entry);
+            json_array_set(history, n - 1, entry) < 0)
                 return -ENOMEM;
-        }
-        json_decref(entry);
-        json_decref(r->history);
-        r->history = history;
-        return 0;
+        return replace_value(&r->history, TAKE_PTR(history));
 }
 
 int run_end(struct gang_run *r, enum run_outcome outcome, usec_t now) {
@@ -144,21 +137,17 @@ static int add_history(struct gang_run *r, json_t *names, usec_t now) {
                 return -ENOMEM;
         if (json_array_size(history) > HISTORY_MAX)
                 (void) json_array_remove(history, 0);
-        json_decref(r->history);
-        r->history = history;
-        return 0;
+        return replace_value(&r->history, history);
 }
 
 static int take_slices(struct gang *g, struct gang_run *r, const struct choice *c, json_t *names) {
-        json_t *slices = json_array();
+        json_auto_t *slices = json_array();
 
         for (size_t i = 0; i < c->n; i++)
                 slices = json_list_add(slices, slice_part(c->slices[i]));
         for (size_t i = 0; slices && i < c->n; i++)
-                if (json_array_append_new(names, json_string(c->slices[i]->name)) < 0) {
-                        json_decref(slices);
+                if (json_array_append_new(names, json_string(c->slices[i]->name)) < 0)
                         return -ENOMEM;
-                }
         if (!slices)
                 return -ENOMEM;
         for (size_t i = 0; i < g->n_slices; i++)
@@ -166,8 +155,7 @@ static int take_slices(struct gang *g, struct gang_run *r, const struct choice *
                         g->slices[i]->run = NULL;
         for (size_t i = 0; i < c->n; i++)
                 c->slices[i]->run = r;
-        json_decref(r->slices);
-        r->slices = slices;
+        (void) replace_value(&r->slices, TAKE_PTR(slices)); /* they are there */
         json_decref(r->coordinator);
         r->coordinator = coordinator_of(r, c->slices[0]);
         return r->coordinator ? 0 : -ENOMEM;
@@ -175,7 +163,7 @@ static int take_slices(struct gang *g, struct gang_run *r, const struct choice *
 
 int run_begin(struct gang *g, struct gang_run *r, const struct choice *c) {
         uint64_t before = r->generation;
-        json_t *names = json_array();
+        json_auto_t *names = json_array();
         int x;
 
         if (!names)
@@ -188,7 +176,6 @@ int run_begin(struct gang *g, struct gang_run *r, const struct choice *c) {
         x = take_slices(g, r, c, names);
         if (x >= 0)
                 x = add_history(r, names, g->now);
-        json_decref(names);
         run_enter(r, RUN_PREPARING, g->now);
         return x;
 }

@@ -52,8 +52,7 @@ void slot_drop_machine(struct gang *g, struct slot *s) {
                 return;
         if (count_machine(g, s->machine, -1, &n) >= 0 && n > 0)
                 dirty_machine(g, s->machine);
-        json_decref(s->machine);
-        s->machine = NULL;
+        json_decref(TAKE_PTR(s->machine));
 }
 
 static const struct slot *other_of(const struct gang *g, const struct slot *s,

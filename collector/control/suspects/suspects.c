@@ -71,12 +71,8 @@ static struct host *host_free(struct host *h) {
 }
 
 int suspects_new(struct suspects **ret) {
-        struct suspects *s = calloc(1, sizeof(*s));
-
-        if (!s)
-                return -ENOMEM;
-        *ret = s;
-        return 0;
+        *ret = calloc(1, sizeof(**ret));
+        return *ret ? 0 : -ENOMEM;
 }
 
 void suspects_forget(struct suspects *s) {
@@ -183,7 +179,7 @@ static int add_trouble(struct suspects *s, size_t trouble, const struct store_ev
 /* In the order in which they came. */
 static int on_event(const struct store_event_row *row, void *userdata) {
         struct suspects *s = userdata;
-        json_t *fields;
+        json_auto_t *fields = NULL;
         int i, r = 0;
 
         s->read++;
@@ -195,7 +191,6 @@ static int on_event(const struct store_event_row *row, void *userdata) {
         i = trouble_of(row->event.name, fields);
         if (i >= 0)
                 r = add_trouble(s, (size_t) i, row, json_text_of(fields, "run"));
-        json_decref(fields);
         if (r == 0)
                 s->through[s->kind] = row->id;
         return r;

@@ -29,8 +29,7 @@ static void walk_reject(struct walk *w, const char *name, const char *reason) {
 
 /* It is in a point, in a gauge or the like, in a metric. */
 #define ATTRIBUTE_DEPTH_MAX (INGEST_DEPTH_MAX - 3)
-/* Of a point's attributes on the wire: more of them are too long as text, too, or one key again and again.
- */
+/* Of a point's attributes on the wire: more are too long as text, too, or one key again and again. */
 #define ATTRIBUTE_BYTES_MAX ((size_t) 4 * INGEST_ATTRIBUTES_MAX)
 
 /* Unpacks after looking at it, depth messages deep; the message lives in the memory until its reset. */
@@ -38,9 +37,8 @@ static int unpack_message(struct walk *w, const ProtobufCMessageDescriptor *d, u
                           const uint8_t *data, size_t len, void *ret) {
         size_t at = (size_t) (data - w->start);
         ProtobufCMessage *m;
-        int r;
+        int r = wire_check(d, data, len, depth);
 
-        r = wire_check(d, data, len, depth);
         if (r == -ELOOP)
                 return walk_fail(w, r, "%s at byte %zu: nested deeper than %d messages", d->short_name, at,
                                  INGEST_DEPTH_MAX);
@@ -109,7 +107,7 @@ static int labels_of(struct walk *w, const struct at_hand *h, json_t *labels) {
 
 /* With its attributes. */
 static int visit_whole(struct walk *w, const struct at_hand *h, struct ingest_point *p) {
-        json_t *labels = json_object();
+        json_auto_t *labels = json_object();
         _cleanup_free_ char *text = NULL;
         int r = labels ? labels_of(w, h, labels) : -ENOMEM;
 
@@ -124,7 +122,6 @@ static int visit_whole(struct walk *w, const struct at_hand *h, struct ingest_po
                 p->labels = labels;
                 r = row_visited(w, w->visitor->point(p, w->visitor->userdata), p->name);
         }
-        json_decref(labels);
         return r;
 }
 
@@ -234,10 +231,9 @@ static int visit_event(struct walk *w, struct ingest_event *e, const json_t *bod
 static int leaf_log(struct walk *w, const uint8_t *data, size_t len) {
         Otlp__LogRecord *l = NULL;
         struct ingest_event e = { 0 };
-        json_t *body, *attributes;
-        int r;
+        json_auto_t *body = NULL, *attributes = NULL;
+        int r = unpack_message(w, &otlp__log_record__descriptor, INGEST_DEPTH_MAX, data, len, &l);
 
-        r = unpack_message(w, &otlp__log_record__descriptor, INGEST_DEPTH_MAX, data, len, &l);
         if (r < 0)
                 return r;
         r = count_row(w);
@@ -248,10 +244,7 @@ static int leaf_log(struct walk *w, const uint8_t *data, size_t len) {
         e.time = (l->time_unix_nano ?: l->observed_time_unix_nano) / NSEC_PER_USEC;
         body = value_to_json(l->body);
         attributes = value_list_to_json(l->attributes, l->n_attributes);
-        r = body && attributes ? visit_event(w, &e, body, attributes) : -ENOMEM;
-        json_decref(body);
-        json_decref(attributes);
-        return r;
+        return body && attributes ? visit_event(w, &e, body, attributes) : -ENOMEM;
 }
 
 static int leaf_resource(struct walk *w, const uint8_t *data, size_t len, struct ingest_resource *ret) {
@@ -269,9 +262,8 @@ static int leaf_resource(struct walk *w, const uint8_t *data, size_t len, struct
                 { "tpu.accelerator.type", ret->accelerator_type },
         };
         Otlp__Resource *o = NULL;
-        int r;
+        int r = unpack_message(w, &otlp__resource__descriptor, INGEST_DEPTH_MAX, data, len, &o);
 
-        r = unpack_message(w, &otlp__resource__descriptor, INGEST_DEPTH_MAX, data, len, &o);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
@@ -349,9 +341,8 @@ static int walk_group(struct walk *w, const struct wire_field *group, leaf_fn le
         struct wire at = { .next = group->data, .end = group->data + group->len };
         struct ingest_resource resource = { .worker_id = -1 };
         struct wire_field f;
-        int r;
+        int r = find_resource(w, group, &resource);
 
-        r = find_resource(w, group, &resource);
         if (r < 0)
                 return r;
         w->resource = &resource;

@@ -13,8 +13,7 @@
 #define INGEST_DEPTH_MAX 32 /* messages inside one metric or log record: about ten maps in one another */
 #define INGEST_ROWS_MAX 100000  /* points or events of one request; more is -E2BIG */
 #define INGEST_NAME_MAX 256 /* bytes with NUL of every name, unit and identity text; longer ones are cut */
-#define INGEST_ATTRIBUTES_MAX 4096 /* bytes of a point's attributes as JSON; a point with more is rejected \
-                                    */
+#define INGEST_ATTRIBUTES_MAX 4096 /* bytes of a point's attributes as JSON; with more it is rejected */
 /* Bytes of an event's body, and of its attributes, as JSON; more: rejected. */
 #define INGEST_EVENT_MAX (4 * 1024 * 1024)
 #define INGEST_WHY_MAX 192

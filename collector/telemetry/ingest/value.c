@@ -65,22 +65,20 @@ json_t *value_to_json(const Otlp__AnyValue *v) {
 }
 
 int value_add(json_t *object, const Otlp__KeyValue *kv) {
-        json_t *key = text_json(kv->key);
-        int r = key ? json_object_set_new(object, json_string_value(key), value_to_json(kv->value)) : -1;
+        json_auto_t *key = text_json(kv->key);
 
-        json_decref(key);
-        return r < 0 ? -ENOMEM : 0;
+        if (!key || json_object_set_new(object, json_string_value(key), value_to_json(kv->value)) < 0)
+                return -ENOMEM;
+        return 0;
 }
 
 json_t *value_list_to_json(Otlp__KeyValue *const *list, size_t n) {
-        json_t *object = json_object();
+        json_auto_t *object = json_object();
 
         for (size_t i = 0; object && i < n; i++)
-                if (value_add(object, list[i]) < 0) {
-                        json_decref(object);
+                if (value_add(object, list[i]) < 0)
                         return NULL;
-                }
-        return object;
+        return TAKE_PTR(object);
 }
 
 static const Otlp__AnyValue *find_value(Otlp__KeyValue *const *list, size_t n, const char *key) {

@@ -6,12 +6,9 @@
 int store_list_hosts(struct store *s, const char *name,
                      int (*visit)(const struct store_host *h, void *userdata), void *userdata) {
         _cleanup_query_ sqlite3_stmt *q = NULL;
-        int r;
+        int r = store_query(s, ST_LIST_HOSTS, BIND(TEXT(name)), &q);
 
-        r = store_query(s, ST_LIST_HOSTS, BIND(TEXT(name)), &q);
-        if (r < 0)
-                return r;
-        while ((r = store_row(q)) > 0) {
+        while (store_next(q, &r)) {
                 struct store_host h = {
                         .id = sqlite3_column_int64(q, 0),
                         .name = column_text(q, 1),
@@ -30,8 +27,6 @@ int store_list_hosts(struct store *s, const char *name,
                 };
 
                 r = visit(&h, userdata);
-                if (r != 0)
-                        return r;
         }
         return r;
 }
@@ -43,14 +38,13 @@ int store_list_metrics(struct store *s, int64_t host,
         _cleanup_query_ sqlite3_stmt *q = NULL;
         _cleanup_points_ struct points p = { 0 };
         _cleanup_free_ char *ids = NULL;
-        int r;
+        int r = points_read_latest(s, host, &p);
 
-        r = points_read_latest(s, host, &p);
         if (r < 0 || p.n == 0)
                 return r;
         ids = points_ids(&p.items->series, p.n, sizeof(*p.items));
         r = ids ? store_query(s, ST_SERIES_SHOW, BIND(TEXT(ids)), &q) : -ENOMEM;
-        while (r >= 0 && (r = store_row(q)) > 0) {
+        while (store_next(q, &r)) {
                 const struct stored_sample *last = points_find(&p, sqlite3_column_int64(q, 0));
                 struct store_value v;
 
@@ -67,8 +61,6 @@ int store_list_metrics(struct store *s, int64_t host,
                 };
 
                 r = visit(&v, userdata);
-                if (r != 0)
-                        return r;
         }
         return r;
 }
@@ -81,12 +73,11 @@ static int find_points(struct store *s, const struct store_series_filter *f, int
         int64_t since = (int64_t) (f->since / USEC_PER_MSEC), until = (int64_t) (f->until / USEC_PER_MSEC);
         _cleanup_points_ struct points row = { 0 };
         _cleanup_query_ sqlite3_stmt *q = NULL;
-        int r;
+        int r = store_query(s, ST_ROWS,
+                            BIND(INT(points_id(host, since - POINTS_ROW_SPAN_MS) - 1),
+                                 INT(points_id(host, until + POINTS_ROW_SPAN_MS))),
+                            &q);
 
-        r = store_query(s, ST_ROWS,
-                        BIND(INT(points_id(host, since - POINTS_ROW_SPAN_MS) - 1),
-                             INT(points_id(host, until + POINTS_ROW_SPAN_MS))),
-                        &q);
         while (r >= 0 && (r = store_row(q)) > 0) {
                 row.n = 0;
                 r = points_collect(s, &row, q);
@@ -107,9 +98,8 @@ static int find_points(struct store *s, const struct store_series_filter *f, int
 static int find_wanted(struct store *s, int64_t host, const char *name, struct points *ret) {
         _cleanup_query_ sqlite3_stmt *q = NULL;
         struct host_series *h;
-        int r;
+        int r = points_host(s, host, &h);
 
-        r = points_host(s, host, &h);
         if (r == 0)
                 r = store_query(s, ST_SERIES_NAMED, BIND(TEXT(name)), &q);
         while (r >= 0 && (r = store_row(q)) > 0) {
@@ -125,11 +115,10 @@ static int find_wanted(struct store *s, int64_t host, const char *name, struct p
 static int visit_past(struct store *s, const char *name, const struct points *wanted, struct points *found,
                       int (*visit)(const struct store_past *p, void *userdata), void *userdata) {
         _cleanup_query_ sqlite3_stmt *q = NULL;
-        int r;
+        int r = store_query(s, ST_SERIES_NAMED, BIND(TEXT(name)), &q);
 
         points_sort(found);
-        r = store_query(s, ST_SERIES_NAMED, BIND(TEXT(name)), &q);
-        while (r >= 0 && (r = store_row(q)) > 0) {
+        while (store_next(q, &r)) {
                 int64_t series = sqlite3_column_int64(q, 0);
 
                 if (!points_find(wanted, series))
@@ -150,8 +139,6 @@ static int visit_past(struct store *s, const char *name, const struct points *wa
                                                                 .d = one->d },
                                           userdata);
                 }
-                if (r != 0)
-                        return r;
         }
         return r;
 }
@@ -161,9 +148,8 @@ int store_list_past(struct store *s, const struct store_series_filter *f,
                     bool *ret_cut) {
         _cleanup_points_ struct points ids = { 0 }, found = { 0 };
         int64_t host;
-        int r;
+        int r = store_ask(s, ST_HOST_FIND, BIND(TEXT(f->host)), &host, NULL);
 
-        r = store_ask(s, ST_HOST_FIND, BIND(TEXT(f->host)), &host, NULL);
         if (r <= 0)
                 return r < 0 ? r : -ENOENT;
         r = find_wanted(s, host, f->name, &ids);

@@ -146,9 +146,8 @@ static int read_table(struct store *s, int64_t host, struct points *p, int64_t *
 static int read_all(struct store *s, int64_t host, struct points *p, int64_t *ret_through,
                     int64_t *ret_last) {
         _cleanup_query_ sqlite3_stmt *q = NULL;
-        int r;
+        int r = read_table(s, host, p, ret_through);
 
-        r = read_table(s, host, p, ret_through);
         if (r < 0)
                 return r;
         *ret_last = *ret_through;
@@ -185,9 +184,8 @@ int points_fold(struct store *s, int64_t host, int64_t since) {
         struct host_series *h = series_of_host(&s->series, host);
         _cleanup_points_ struct points p = { 0 };
         int64_t through, last;
-        int r;
+        int r = read_all(s, host, &p, &through, &last);
 
-        r = read_all(s, host, &p, &through, &last);
         if (r < 0 || last == through)
                 return r;
         r = write_table(s, host, &p, last, since);

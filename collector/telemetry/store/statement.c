@@ -25,10 +25,9 @@ static int ask_number(sqlite3 *db, const char *question, int64_t fallback, int64
 
 static int check_newer(struct store *s, const char *path, int64_t version, char why[static 256]) {
         int64_t oldest_reader;
-        int r;
+        int r = ask_number(s->db, "SELECT value FROM meta WHERE key = 'oldest_reader'", INT64_MAX,
+                           &oldest_reader);
 
-        r = ask_number(s->db, "SELECT value FROM meta WHERE key = 'oldest_reader'", INT64_MAX,
-                       &oldest_reader);
         if (r < 0)
                 return r;
         if (oldest_reader <= STORE_SCHEMA)
@@ -41,9 +40,8 @@ static int check_newer(struct store *s, const char *path, int64_t version, char 
 
 static int check_schema(struct store *s, const char *path, char why[static 256]) {
         int64_t tables, application, version;
-        int r;
+        int r = ask_number(s->db, "SELECT count(*) FROM sqlite_master", 0, &tables);
 
-        r = ask_number(s->db, "SELECT count(*) FROM sqlite_master", 0, &tables);
         if (r < 0)
                 return r;
         if (tables == 0)
@@ -69,9 +67,8 @@ static int check_schema(struct store *s, const char *path, char why[static 256])
 }
 
 int schema_prepare(struct store *s, const char *path, char why[static 256]) {
-        int r;
+        int r = sqlite_errno(sqlite3_exec(s->db, "BEGIN IMMEDIATE", NULL, NULL, NULL));
 
-        r = sqlite_errno(sqlite3_exec(s->db, "BEGIN IMMEDIATE", NULL, NULL, NULL));
         if (r < 0)
                 return r;
         r = check_schema(s, path, why);
@@ -206,6 +203,13 @@ int store_row(sqlite3_stmt *q) {
         return rc == SQLITE_ROW ? 1 : sqlite_errno(rc);
 }
 
+bool store_next(sqlite3_stmt *q, int *r) {
+        int row = *r == 0 ? store_row(q) : 0;
+
+        *r = row < 0 ? row : *r;
+        return row > 0;
+}
+
 void store_end(sqlite3_stmt **q) {
         if (!*q)
                 return;
@@ -216,18 +220,16 @@ void store_end(sqlite3_stmt **q) {
 
 int store_run(struct store *s, enum statement st, const struct bind *values, size_t n) {
         _cleanup_query_ sqlite3_stmt *q = NULL;
-        int r;
+        int r = store_query(s, st, values, n, &q);
 
-        r = store_query(s, st, values, n, &q);
         return r < 0 ? r : store_row(q);
 }
 
 int store_ask(struct store *s, enum statement st, const struct bind *values, size_t n, int64_t *ret_a,
               int64_t *ret_b) {
         _cleanup_query_ sqlite3_stmt *q = NULL;
-        int r;
+        int r = store_query(s, st, values, n, &q);
 
-        r = store_query(s, st, values, n, &q);
         if (r < 0)
                 return r;
         r = store_row(q);

@@ -88,10 +88,13 @@ int store_run(struct store *s, enum statement st, const struct bind *values, siz
  * be NULL. */
 int store_ask(struct store *s, enum statement st, const struct bind *values, size_t n, int64_t *ret_a,
               int64_t *ret_b);
-/* Begins a statement with many rows: step it with sqlite3_step() and end it with store_end(). */
+/* Begins a statement with many rows: go through them by store_next(), and end it with store_end(). */
 int store_query(struct store *s, enum statement st, const struct bind *values, size_t n, sqlite3_stmt **ret);
 /* 1: a row; 0: no more; -errno. */
 int store_row(sqlite3_stmt *q);
+/* Whether *r is 0 and there is a row: for a loop that sets *r in each, and ends by what is not 0. *r is then
+ * that, 0 behind the last row, or -errno. */
+bool store_next(sqlite3_stmt *q, int *r);
 void store_end(sqlite3_stmt **q);
 #define _cleanup_query_ _cleanup_(store_end)
 

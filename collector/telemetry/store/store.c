@@ -11,8 +11,7 @@
  */
 #define BUSY_MS 250
 
-/* WAL + FULL: COMMIT returns after the fdatasync of the log. Checked, because a file system may refuse WAL.
- */
+/* WAL + FULL: COMMIT returns after the fdatasync of the log. Checked: a file system may refuse WAL. */
 static const char settings[] =
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = OFF;"
         "PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -4096;";
@@ -179,6 +178,18 @@ int store_commit(struct store *s) {
         return r;
 }
 
+int store_finish(struct store *s, int r, char *why) {
+        if (r >= 0)
+                r = store_commit(s);
+        if (r >= 0)
+                return 0;
+        if (why) /* the rollback has words of its own */
+                (void) snprintf(why, STORE_WHY_MAX, "%.250s",
+                                r == -ENOMEM ? "out of memory" : store_error(s));
+        store_rollback(s);
+        return r;
+}
+
 void store_rollback(struct store *s) {
         forget_points(s);
         if (s->committed)
@@ -201,9 +212,8 @@ static int release_mark(struct store *s) {
 }
 
 int store_keep(struct store *s) {
-        int r;
+        int r = store_end_points(s);
 
-        r = store_end_points(s);
         return r < 0 ? r : release_mark(s);
 }
 
@@ -240,9 +250,8 @@ static int find_number(struct store *s, int64_t *ret) {
 
 int store_find_host(struct store *s, const char *name, usec_t now, int64_t *ret) {
         int64_t id;
-        int r;
+        int r = store_ask(s, ST_HOST_FIND, BIND(TEXT(name)), ret, NULL);
 
-        r = store_ask(s, ST_HOST_FIND, BIND(TEXT(name)), ret, NULL);
         if (r != 0)
                 return r < 0 ? r : 0;
         r = find_number(s, &id);
@@ -256,9 +265,8 @@ int store_find_host(struct store *s, const char *name, usec_t now, int64_t *ret)
 
 int store_agent_seen(struct store *s, int64_t host, const struct store_identity *i, usec_t newest,
                      usec_t now) {
-        int r;
+        int r = store_run(s, ST_HOST_AGENT, BIND(INT(host), TIME(now)));
 
-        r = store_run(s, ST_HOST_AGENT, BIND(INT(host), TIME(now)));
         if (r < 0)
                 return r;
         return store_run(s, ST_HOST_IDENTITY,
@@ -300,7 +308,7 @@ int store_own_event(struct store *s, const struct event *e, const char *host, co
                     int64_t worker, usec_t now) {
         const struct store_identity identity = { .slice = slice, .worker_id = worker };
         char sentence[EVENT_SENTENCE_MAX];
-        json_t *text = json_string(event_sentence(e, sentence)), *fields = event_to_json(e);
+        json_auto_t *text = json_string(event_sentence(e, sentence)), *fields = event_to_json(e);
         _cleanup_free_ char *body = text ? json_dumps(text, JSON_ENCODE_ANY) : NULL,
                             *attributes = fields ? json_dumps(fields, JSON_COMPACT) : NULL;
         const struct store_event stored = { .service = STORE_OWN_NAME,
@@ -313,8 +321,6 @@ int store_own_event(struct store *s, const struct event *e, const char *host, co
         int64_t id;
         int r = body && attributes ? 0 : -ENOMEM;
 
-        json_decref(text);
-        json_decref(fields);
         if (r >= 0)
                 r = store_find_host(s, *host ? host : STORE_OWN_NAME, now, &id);
         if (r == -EDQUOT)
@@ -330,10 +336,7 @@ int store_event_alone(struct store *s, const struct event *e, const char *host, 
 
         if (r >= 0)
                 r = store_own_event(s, e, host, slice, worker, now);
-        if (r >= 0)
-                r = store_commit(s);
-        if (r < 0)
-                store_rollback(s);
+        r = store_finish(s, r, NULL);
         return r < 0 ? r : 1;
 }
 
@@ -360,15 +363,9 @@ int store_put_registry(struct store *s, const char *key, const char *value) {
 int store_list_registry(struct store *s, int (*visit)(const char *key, const char *value, void *userdata),
                         void *userdata) {
         _cleanup_query_ sqlite3_stmt *q = NULL;
-        int r;
+        int r = store_query(s, ST_REGISTRY_LIST, NULL, 0, &q);
 
-        r = store_query(s, ST_REGISTRY_LIST, NULL, 0, &q);
-        if (r < 0)
-                return r;
-        while ((r = store_row(q)) > 0) {
+        while (store_next(q, &r))
                 r = visit(column_text(q, 0), column_text(q, 1), userdata);
-                if (r != 0)
-                        return r;
-        }
         return r;
 }

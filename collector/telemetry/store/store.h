@@ -50,6 +50,10 @@ int store_begin(struct store *s);
 int store_commit(struct store *s);
 /* Drops what was written since store_begin(). Does nothing without one. */
 void store_rollback(struct store *s);
+#define STORE_WHY_MAX 256
+/* The end of all of it: commits where r, which the writing has come to, is no error; else, or where that
+ * fails, drops it. 0, or -errno with why in words (STORE_WHY_MAX bytes; may be NULL). */
+int store_finish(struct store *s, int r, char *why);
 /* A part of the transaction that may be undone alone: store_mark(), then store_keep() or store_undo(). */
 int store_mark(struct store *s);
 int store_keep(struct store *s);

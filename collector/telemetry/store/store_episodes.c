@@ -7,10 +7,9 @@
 
 int store_add_capture(struct store *s, const struct store_capture *c, usec_t now) {
         int64_t n = 0, known = 0;
-        int r;
+        int r = store_ask(s, ST_CAPTURE_FIND, BIND(TEXT(c->episode), TEXT(c->host), INT(c->round)), &known,
+                          NULL);
 
-        r = store_ask(s, ST_CAPTURE_FIND, BIND(TEXT(c->episode), TEXT(c->host), INT(c->round)), &known,
-                      NULL);
         if (r != 0)
                 return r < 0 ? r : 0;
         r = store_ask(s, ST_CAPTURE_COUNT, BIND(TEXT(c->host), TIME(now - MIN(now, STORE_CAPTURES_SPAN))),
@@ -29,12 +28,11 @@ int store_add_capture(struct store *s, const struct store_capture *c, usec_t now
 
 int store_name_episode(struct store *s, const struct store_capture *c, usec_t now, char ret[static 64]) {
         _cleanup_query_ sqlite3_stmt *q = NULL;
-        int r;
+        int r = store_query(s, ST_CAPTURE_OWN,
+                            BIND(TEXT(c->run), KNOWN(c->generation), TEXT(c->slice),
+                                 TIME(c->taken - MIN(c->taken, TOGETHER)), TIME(c->taken + TOGETHER)),
+                            &q);
 
-        r = store_query(s, ST_CAPTURE_OWN,
-                        BIND(TEXT(c->run), KNOWN(c->generation), TEXT(c->slice),
-                             TIME(c->taken - MIN(c->taken, TOGETHER)), TIME(c->taken + TOGETHER)),
-                        &q);
         if (r >= 0)
                 r = store_row(q);
         if (r < 0)
@@ -66,19 +64,16 @@ static struct store_capture read_capture(sqlite3_stmt *q) {
 int store_news_captures(struct store *s, int64_t since, int64_t *ret_last,
                         int (*visit)(const struct store_capture *c, void *userdata), void *userdata) {
         _cleanup_query_ sqlite3_stmt *q = NULL;
-        int r;
+        int r = store_query(s, ST_CAPTURES_NEWS, BIND(INT(since), INT(NEWS_AT_ONCE)), &q);
 
         *ret_last = since;
-        r = store_query(s, ST_CAPTURES_NEWS, BIND(INT(since), INT(NEWS_AT_ONCE)), &q);
-        while (r >= 0 && (r = store_row(q)) > 0) {
+        while (store_next(q, &r)) {
                 struct store_capture c = read_capture(q);
 
                 *ret_last = sqlite3_column_int64(q, 0);
                 r = visit(&c, userdata);
-                if (r != 0)
-                        return r;
         }
-        return r < 0 ? r : 0;
+        return r;
 }
 
 int store_last_capture(struct store *s, int64_t *ret) {
@@ -92,31 +87,27 @@ int store_last_capture(struct store *s, int64_t *ret) {
 int store_list_captures(struct store *s, const char *episode, int64_t since,
                         int (*visit)(const struct store_capture *c, void *userdata), void *userdata) {
         _cleanup_query_ sqlite3_stmt *q = NULL;
-        int r;
+        int r = store_query(s, ST_CAPTURES_OF, BIND(TEXT(episode), INT(since)), &q);
 
-        r = store_query(s, ST_CAPTURES_OF, BIND(TEXT(episode), INT(since)), &q);
-        while (r >= 0 && (r = store_row(q)) > 0) {
+        while (store_next(q, &r)) {
                 struct store_capture c = read_capture(q);
 
                 c.data = sqlite3_column_blob(q, 13);
                 c.len = (size_t) sqlite3_column_bytes(q, 13);
                 r = visit(&c, userdata);
-                if (r != 0)
-                        return r;
         }
-        return r < 0 ? r : 0;
+        return r;
 }
 
 /* --- Episodes -------------------------------------------------------------------------------------- */
 
 int store_begin_episode(struct store *s, const struct store_episode *e, const char *const *slices,
                         size_t n) {
-        int r;
+        int r = store_run(s, ST_EPISODE_ADD,
+                          BIND(TEXT(e->episode), TEXT(e->run), KNOWN(e->generation), TIME(e->at),
+                               INT(e->suspected), TEXT(e->by), TEXT(e->why), INT((int64_t) e->hosts),
+                               TEXT(e->expected)));
 
-        r = store_run(s, ST_EPISODE_ADD,
-                      BIND(TEXT(e->episode), TEXT(e->run), KNOWN(e->generation), TIME(e->at),
-                           INT(e->suspected), TEXT(e->by), TEXT(e->why), INT((int64_t) e->hosts),
-                           TEXT(e->expected)));
         for (size_t i = 0; r >= 0 && i < n; i++)
                 r = store_run(s, ST_EPISODE_SLICE, BIND(TEXT(slices[i]), TEXT(e->episode), TIME(e->at)));
         return r;
@@ -135,12 +126,11 @@ int store_set_recovered(struct store *s, const char *episode, usec_t recovered) 
 int store_list_episodes(struct store *s, const struct store_episode_filter *f,
                         int (*visit)(const struct store_episode *e, void *userdata), void *userdata) {
         _cleanup_query_ sqlite3_stmt *q = NULL;
-        int r;
+        int r = store_query(
+                s, ST_EPISODES,
+                BIND(TEXT(f->slice), TEXT(f->episode), INT(f->open), INT(f->limit), INT(f->brief)), &q);
 
-        r = store_query(s, ST_EPISODES,
-                        BIND(TEXT(f->slice), TEXT(f->episode), INT(f->open), INT(f->limit), INT(f->brief)),
-                        &q);
-        while (r >= 0 && (r = store_row(q)) > 0) {
+        while (store_next(q, &r)) {
                 struct store_episode e = { .episode = column_text(q, 0),
                                            .run = column_text(q, 1),
                                            .generation = column_int(q, 2),
@@ -161,10 +151,8 @@ int store_list_episodes(struct store *s, const struct store_episode_filter *f,
                                            .named = column_text(q, 17) };
 
                 r = visit(&e, userdata);
-                if (r != 0)
-                        return r;
         }
-        return r < 0 ? r : 0;
+        return r;
 }
 
 /* --- Keeping it small ------------------------------------------------------------------------------ */

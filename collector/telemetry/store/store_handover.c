@@ -53,9 +53,8 @@ static int take_host(struct store *s, struct handover *h, size_t rows_max, size_
         _cleanup_query_ sqlite3_stmt *q = NULL;
         int64_t host = 0;
         size_t n = 0;
-        int r;
+        int r = store_query(s, ST_HANDOVER, BIND(INT(h->through), INT(ROWS_OF_HOST)), &q);
 
-        r = store_query(s, ST_HANDOVER, BIND(INT(h->through), INT(ROWS_OF_HOST)), &q);
         while (r >= 0 && h->n_rows < rows_max && h->n < points_max && (r = store_row(q)) > 0) {
                 int64_t its = points_host_of(sqlite3_column_int64(q, 0));
 
@@ -93,10 +92,7 @@ int store_forget_handover(struct store *s, const struct handover *h) {
         r = store_begin(s);
         for (size_t i = 0; r == 0 && i < h->n_rows; i++)
                 r = store_run(s, ST_HANDOVER_DELETE, BIND(INT(h->rows[i])));
-        if (r == 0)
-                r = store_commit(s);
-        store_rollback(s);
-        return r;
+        return store_finish(s, r, NULL);
 }
 
 /* --- Whose they are -------------------------------------------------------------------------------- */

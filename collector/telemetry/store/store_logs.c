@@ -15,14 +15,11 @@ int store_list_events(struct store *s, const struct store_event_filter *f,
         unsigned st = (f->since < 0 ? ST_EVENTS_DOWN_BY_NOTHING : ST_EVENTS_UP_BY_NOTHING) +
                       (unsigned) index_for(f);
         _cleanup_query_ sqlite3_stmt *q = NULL;
-        int r;
+        int r = store_query(
+                s, (enum statement) st,
+                BIND(INT(f->since), TEXT(f->host), TEXT(f->slice), TEXT(f->name), INT(f->limit)), &q);
 
-        r = store_query(s, (enum statement) st,
-                        BIND(INT(f->since), TEXT(f->host), TEXT(f->slice), TEXT(f->name), INT(f->limit)),
-                        &q);
-        if (r < 0)
-                return r;
-        while ((r = store_row(q)) > 0) {
+        while (store_next(q, &r)) {
                 struct store_event_row e = {
                         .id = sqlite3_column_int64(q, 0),
                         .host = column_text(q, 1),
@@ -40,8 +37,6 @@ int store_list_events(struct store *s, const struct store_event_filter *f,
                 };
 
                 r = visit(&e, userdata);
-                if (r != 0)
-                        return r;
         }
         return r;
 }
@@ -50,9 +45,8 @@ int store_list_events(struct store *s, const struct store_event_filter *f,
  * index. */
 int store_event_before(struct store *s, usec_t time, int64_t *ret) {
         int64_t low = 1, high = 0, id, received;
-        int r;
+        int r = store_ask(s, ST_EVENT_LAST, NULL, 0, &high, NULL);
 
-        r = store_ask(s, ST_EVENT_LAST, NULL, 0, &high, NULL);
         if (r < 0)
                 return r;
         while (low <= high) { /* what is below low came earlier, what is above high did not */
@@ -95,9 +89,8 @@ static int add_part(struct store *s, int64_t host, const struct store_line *l, i
 
 int store_add_line(struct store *s, int64_t host, const struct store_line *l, usec_t now) {
         int64_t part, last;
-        int r;
+        int r = store_ask(s, ST_PART_FIND, BIND(TEXT(l->run), TEXT(l->invocation), INT(host)), &part, &last);
 
-        r = store_ask(s, ST_PART_FIND, BIND(TEXT(l->run), TEXT(l->invocation), INT(host)), &part, &last);
         if (r < 0)
                 return r;
         if (r == 0) {
@@ -120,9 +113,9 @@ int store_add_line(struct store *s, int64_t host, const struct store_line *l, us
 
 static int visit_lines(sqlite3_stmt *q, int (*visit)(const struct store_line_row *l, void *userdata),
                        void *userdata) {
-        int r;
+        int r = 0;
 
-        while ((r = store_row(q)) > 0) {
+        while (store_next(q, &r)) {
                 struct store_line_row l = {
                         .id = sqlite3_column_int64(q, 0),
                         .host = column_text(q, 1),
@@ -141,8 +134,6 @@ static int visit_lines(sqlite3_stmt *q, int (*visit)(const struct store_line_row
                 };
 
                 r = visit(&l, userdata);
-                if (r != 0)
-                        return r;
         }
         return r;
 }
@@ -150,12 +141,11 @@ static int visit_lines(sqlite3_stmt *q, int (*visit)(const struct store_line_row
 int store_list_lines(struct store *s, const struct store_line_filter *f,
                      int (*visit)(const struct store_line_row *l, void *userdata), void *userdata) {
         _cleanup_query_ sqlite3_stmt *q = NULL;
-        int r;
+        int r = store_query(s, f->since < 0 ? ST_LINES_DOWN : ST_LINES_UP,
+                            BIND(TEXT(f->run), INT(f->since), TEXT(f->host), TEXT(f->slice),
+                                 KNOWN(f->worker), INT(f->limit)),
+                            &q);
 
-        r = store_query(s, f->since < 0 ? ST_LINES_DOWN : ST_LINES_UP,
-                        BIND(TEXT(f->run), INT(f->since), TEXT(f->host), TEXT(f->slice), KNOWN(f->worker),
-                             INT(f->limit)),
-                        &q);
         return r < 0 ? r : visit_lines(q, visit, userdata);
 }
 
@@ -171,21 +161,15 @@ int store_list_runs(struct store *s, int (*visit)(const char *run, void *userdat
         _cleanup_query_ sqlite3_stmt *q = NULL;
         int r = store_query(s, ST_LINE_RUNS, NULL, 0, &q);
 
-        if (r < 0)
-                return r;
-        while ((r = store_row(q)) > 0) {
+        while (store_next(q, &r))
                 r = visit(column_text(q, 0), userdata);
-                if (r != 0)
-                        return r;
-        }
         return r;
 }
 
 int store_line_bytes(struct store *s, uint64_t *ret) {
         int64_t bytes = 0;
-        int r;
+        int r = store_ask(s, ST_LINE_BYTES, NULL, 0, &bytes, NULL);
 
-        r = store_ask(s, ST_LINE_BYTES, NULL, 0, &bytes, NULL);
         *ret = (uint64_t) MAX(bytes, 0);
         return r < 0 ? r : 0;
 }
@@ -204,9 +188,8 @@ int store_drop_short_lines(struct store *s, uint64_t keep) {
 int store_drop_lines(struct store *s, uint64_t keep, usec_t before) {
         uint64_t bytes;
         int64_t last = 0;
-        int r;
+        int r = store_line_bytes(s, &bytes);
 
-        r = store_line_bytes(s, &bytes);
         if (r == 0)
                 r = store_ask(s, ST_LINES_OLD,
                               BIND(INT(LINES_AT_ONCE), INT(bytes > keep ? (int64_t) (bytes - keep) : 0),

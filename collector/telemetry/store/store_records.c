@@ -77,9 +77,8 @@ int store_take_record(struct store *s, const struct store_record *r, usec_t now)
         int64_t seq = (int64_t) r->seq;
         struct range run = { seq, seq }, below, above;
         bool grows = false;
-        int q;
+        int q = ask_range(s, ST_RANGE_BELOW, r, seq, &below);
 
-        q = ask_range(s, ST_RANGE_BELOW, r, seq, &below);
         if (q < 0)
                 return q;
         if (q > 0 && below.last >= seq)
@@ -131,12 +130,11 @@ int store_record_clash(struct store *s, const struct store_record *r, bool first
         _cleanup_query_ sqlite3_stmt *q = NULL;
         enum store_clash clash = STORE_NO_CLASH;
         char sender[SENDER_MAX];
-        int k;
+        int k = store_query(s, ST_RANGE_OTHERS,
+                            BIND(TEXT(r->spool), TEXT(r->class), TEXT(sender_text(r, sender)),
+                                 INT((int64_t) r->seq)),
+                            &q);
 
-        k = store_query(s, ST_RANGE_OTHERS,
-                        BIND(TEXT(r->spool), TEXT(r->class), TEXT(sender_text(r, sender)),
-                             INT((int64_t) r->seq)),
-                        &q);
         while (k >= 0 && (k = store_row(q)) > 0) {
                 const char *text = column_text(q, 0), *space = strchr(text, ' ');
                 const struct other o = { .boot = text,

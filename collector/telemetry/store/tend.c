@@ -144,9 +144,8 @@ static int sweep_series(struct store *s, bool *ret_more) {
 
 int store_size(struct store *s, struct store_size *ret) {
         int64_t pages, free_pages, page;
-        int r;
+        int r = store_ask(s, ST_PAGES, NULL, 0, &pages, NULL);
 
-        r = store_ask(s, ST_PAGES, NULL, 0, &pages, NULL);
         if (r > 0)
                 r = store_ask(s, ST_FREE_PAGES, NULL, 0, &free_pages, NULL);
         if (r <= 0)
@@ -164,9 +163,8 @@ int store_size(struct store *s, struct store_size *ret) {
 static int drop_old(struct store *s, const struct store_retention *retention, usec_t now) {
         usec_t days = (usec_t) retention->days * (usec_t) DAY_MS * USEC_PER_MSEC,
                ages = MAX(days, RECORDS_KEPT);
-        int r;
+        int r = store_run(s, ST_OLD_EVENTS, BIND(TIME(now > days ? now - days : 0), INT(EVENTS_AT_ONCE)));
 
-        r = store_run(s, ST_OLD_EVENTS, BIND(TIME(now > days ? now - days : 0), INT(EVENTS_AT_ONCE)));
         if (r == 0)
                 r = store_drop_lines(s, retention->line_bytes, now > days ? now - days : 0);
         if (r == 0)
@@ -254,9 +252,8 @@ static int shrink_rest(struct store *s, const struct store_retention *retention)
 static int vacuum_pages(struct store *s) {
         sqlite3_stmt *q = NULL;
         struct store_size size;
-        int r;
+        int r = store_size(s, &size);
 
-        r = store_size(s, &size);
         if (r < 0 || size.file - size.used < MAX(size.file / 10, (uint64_t) 4 * 1024 * 1024))
                 return r;
         r = store_query(s, ST_VACUUM, NULL, 0, &q);
@@ -341,9 +338,6 @@ int store_tend(struct store *s, const struct store_retention *retention, usec_t 
         r = store_begin(s);
         if (r < 0)
                 return r;
-        r = tend_once(s, retention, now, ret_hosts);
-        if (r == 0)
-                r = store_commit(s);
-        store_rollback(s);
+        r = store_finish(s, tend_once(s, retention, now, ret_hosts), NULL);
         return r < 0 ? r : vacuum_pages(s);
 }

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
 /*
  * Symbols and sections of an ELF file by name, from memory or from the file. Nothing read is trusted: every
  * table is bounded.
@@ -8,11 +10,6 @@
  *
  * For the rest the file itself, by libelf. It belongs to a foreign process: it is read, never mapped (a file
  * cut short meanwhile would end us with SIGBUS).
- */
-#pragma once
-/*
- * Symbols and sections of an ELF file by name (libelf). The file belongs to a foreign process: it is read,
- * never mapped (a file cut short meanwhile would end us with SIGBUS), and bounded.
  */
 #include "memory.h"
 

@@ -14,23 +14,24 @@ static bool take_maps_number(const char **p, const char *end, char after, uint64
         uint64_t v = 0;
         const char *start = *p;
 
-        for (; *p < end; (*p)++) {
-                char c = **p;
-                unsigned digit = c >= '0' && c <= '9'   ? (unsigned) (c - '0')
-                                 : c >= 'a' && c <= 'f' ? (unsigned) (c - 'a') + 10
-                                                        : 16;
-
-                if (digit == 16)
-                        break;
+        for (int digit; *p < end && (digit = hex_digit(**p)) >= 0; (*p)++) {
                 if (v > UINT64_MAX >> 4)
                         return false;
-                v = v << 4 | digit;
+                v = v << 4 | (unsigned) digit;
         }
         if (*p == start || *p == end || **p != after)
                 return false;
         (*p)++;
         *ret = v;
         return true;
+}
+
+static bool take_off_deleted(char *path) {
+        bool deleted = endswith(path, DELETED) && path[strlen(DELETED)];
+
+        if (deleted)
+                path[strlen(path) - strlen(DELETED)] = '\0';
+        return deleted;
 }
 
 int maps_parse_line(const char *line, size_t len, struct mapping *ret) {
@@ -58,9 +59,7 @@ int maps_parse_line(const char *line, size_t len, struct mapping *ret) {
                 return -EBADMSG;
         memcpy(ret->path, p, n);
         ret->path[n] = '\0';
-        ret->deleted = n > strlen(DELETED) && streq(ret->path + n - strlen(DELETED), DELETED);
-        if (ret->deleted)
-                ret->path[n - strlen(DELETED)] = '\0';
+        ret->deleted = take_off_deleted(ret->path);
         return 0;
 }
 
@@ -120,12 +119,9 @@ int maps_read(int fd, int (*visit)(const struct mapping *m, void *userdata), voi
 
 void mapped_file_program(const struct process *p, char *buf, size_t size) {
         ssize_t n = readlinkat(p->dir_fd, "exe", buf, size - 1);
-        char *deleted;
 
         buf[MAX(n, 0)] = '\0';
-        deleted = strstr(buf, " (deleted)");
-        if (deleted && deleted[strlen(" (deleted)")] == '\0')
-                *deleted = '\0';
+        (void) take_off_deleted(buf);
 }
 
 /*

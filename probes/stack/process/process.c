@@ -13,26 +13,17 @@
 
 int process_read(const struct process *p, const char *name, char *buf, size_t size, size_t *ret_len) {
         _cleanup_close_ int fd = openat(p->dir_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-        size_t n = 0;
+        bool small = size <= 4096; /* those of /proc come in one piece: save the read that says "end" */
+        ssize_t n;
 
         if (fd < 0)
                 return errno == ENOENT ? -ESRCH : -errno;
-        while (n < size - 1) {
-                ssize_t k = read(fd, buf + n, size - 1 - n);
-
-                if (k < 0 && errno == EINTR)
-                        continue;
-                if (k < 0)
-                        return -errno;
-                if (k == 0)
-                        break;
-                n += (size_t) k;
-                if (size <= 4096)
-                        break; /* small files of /proc come in one piece: save the read that says "end" */
-        }
+        n = small ? read(fd, buf, size - 1) : io_read_up_to(fd, buf, size - 1);
+        if (n < 0)
+                return small ? -errno : (int) n;
         buf[n] = '\0';
         if (ret_len)
-                *ret_len = n;
+                *ret_len = (size_t) n;
         return 0;
 }
 
@@ -280,6 +271,12 @@ void task_list_clear(struct task_list *l) {
                         l->items[i].files[k] = close_fd(l->items[i].files[k]);
         free(l->items);
         *l = (struct task_list) { .keep = l->keep };
+}
+
+const struct task *task_list_find(const struct task_list *l, pid_t own) {
+        size_t at = SORTED_PLACE(l->n, i, l->items[i].own < own);
+
+        return own != 0 && at < l->n && l->items[at].own == own ? &l->items[at] : NULL;
 }
 
 int process_open_directory(const struct process *p, const char *name, DIR **ret) {

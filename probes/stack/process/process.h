@@ -103,6 +103,8 @@ void process_command(const struct process *p, char buf[static PROCESS_COMMAND_MA
  */
 int process_tasks(const struct process *p, struct task_list *l);
 void task_list_clear(struct task_list *l); /* but for keep */
+/* The thread that the process itself numbers so; NULL: none. */
+const struct task *task_list_find(const struct task_list *l, pid_t own);
 
 /* The processor that a thread runs on now, or ran on last; -1: not known. */
 int process_task_cpu(const struct process *p, pid_t tid);

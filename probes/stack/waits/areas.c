@@ -42,17 +42,9 @@ void areas_clear(struct areas *a) {
 
 /* They are in order of address. */
 const struct area *areas_find(const struct areas *a, uint64_t address) {
-        size_t low = 0, high = a->n;
+        size_t at = SORTED_PLACE(a->n, i, a->items[i].end <= address);
 
-        while (low < high) {
-                size_t middle = low + (high - low) / 2;
-
-                if (a->items[middle].end <= address)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low < a->n && a->items[low].start <= address ? &a->items[low] : NULL;
+        return at < a->n && a->items[at].start <= address ? &a->items[at] : NULL;
 }
 
 uint64_t areas_start(const struct areas *a, const struct area *of) {

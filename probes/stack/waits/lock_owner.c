@@ -34,22 +34,6 @@ static const struct areas *areas_of(struct lock_places *p) {
         return &p->areas;
 }
 
-static const struct task *task_by_own(const struct lock_places *p, uint32_t own) {
-        size_t low = 0, high = p->tasks->n;
-
-        while (low < high) {
-                size_t middle = low + (high - low) / 2;
-
-                if ((uint32_t) p->tasks->items[middle].own < own)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low < p->tasks->n && own != 0 && (uint32_t) p->tasks->items[low].own == own
-                       ? &p->tasks->items[low]
-                       : NULL;
-}
-
 /* A thread of another process, by its number; false where processes number each other differently. */
 static bool other_process(const struct lock_places *p, uint32_t tid, struct captured_wait *w) {
         char path[48], status[2048];
@@ -66,7 +50,7 @@ static bool other_process(const struct lock_places *p, uint32_t tid, struct capt
 }
 
 static bool set_holder(const struct lock_places *p, uint32_t own, bool shared, struct captured_wait *w) {
-        const struct task *t = task_by_own(p, own);
+        const struct task *t = task_list_find(p->tasks, (pid_t) own);
 
         if (!t)
                 return shared && other_process(p, own, w);

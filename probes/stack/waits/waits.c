@@ -9,8 +9,9 @@
 
 #define POLLED_MAX 1024u /* descriptors of one call that are looked at */
 
-static int put_unknown(struct thread_waiting *t, const char *text) {
-        return thread_wait_put(t, &(struct captured_wait){ .kind = WAIT_UNKNOWN, .fd = WAIT_FD_NONE }, text);
+/* What no descriptor is behind. */
+static int put_kind(struct thread_waiting *t, uint8_t kind, const char *text) {
+        return thread_wait_put(t, &(struct captured_wait){ .kind = kind, .fd = WAIT_FD_NONE }, text);
 }
 
 /* --- Many descriptors --------------------------------------------------------------------------------- */
@@ -22,10 +23,9 @@ static int add_polled(struct thread_waiting *t, const struct call_wait *call) {
         int r = 0;
 
         if (call->n == 0 && call->limited)
-                return thread_wait_put(t, &(struct captured_wait){ .kind = WAIT_TIMER, .fd = WAIT_FD_NONE },
-                                       "");
+                return put_kind(t, WAIT_TIMER, "");
         if (!thread_wait_memory(t, call->address, fds, n * sizeof(fds[0])))
-                return put_unknown(t, "what it polls is not in readable memory");
+                return put_kind(t, WAIT_UNKNOWN, "what it polls is not in readable memory");
         t->out->cut |= n < call->n;
         for (size_t i = 0; i < n && r == 0; i++)
                 if (fds[i].fd >= 0)
@@ -45,10 +45,9 @@ static int add_selected(struct thread_waiting *t, const struct call_wait *call) 
 
         if ((call->address && !thread_wait_memory(t, call->address, sets[0], bytes)) ||
             (call->write_set && !thread_wait_memory(t, call->write_set, sets[1], bytes)))
-                return put_unknown(t, "what it selects is not in readable memory");
+                return put_kind(t, WAIT_UNKNOWN, "what it selects is not in readable memory");
         if (!call->address && !call->write_set && call->limited)
-                return thread_wait_put(t, &(struct captured_wait){ .kind = WAIT_TIMER, .fd = WAIT_FD_NONE },
-                                       "");
+                return put_kind(t, WAIT_TIMER, "");
         for (unsigned set = 0; set < 2; set++)
                 for (size_t i = 0; i < n && r == 0; i++)
                         if (sets[set][i / 8] & 1u << i % 8)
@@ -80,7 +79,7 @@ static int add_path(struct thread_waiting *t, const struct call_wait *call) {
         ssize_t n;
 
         if (!read_path(t, call->address, name))
-                return put_unknown(t, "the name of a file, which is not in readable memory");
+                return put_kind(t, WAIT_UNKNOWN, "the name of a file, which is not in readable memory");
         (void) snprintf(path, sizeof(path), "%s", name);
         if (name[0] != '/') {
                 if (call->fd != WAIT_FD_NONE && (int32_t) call->fd >= 0)
@@ -150,7 +149,7 @@ static int add_locks(struct thread_waiting *t, const struct call_wait *call) {
         int r = 0;
 
         if (!thread_wait_memory(t, call->address, list, n * sizeof(list[0])))
-                return put_unknown(t, "a list of locks, which is not in readable memory");
+                return put_kind(t, WAIT_UNKNOWN, "a list of locks, which is not in readable memory");
         for (size_t i = 0; i < n && r == 0; i++) {
                 struct captured_wait w = {
                         .kind = WAIT_LOCK, .any = true, .fd = WAIT_FD_NONE, .limited = call->limited
@@ -166,15 +165,13 @@ static int add_locks(struct thread_waiting *t, const struct call_wait *call) {
 
 static int add_page(struct thread_waiting *t) {
         const char *wchan = t->task->wait;
-        struct captured_wait w = { .kind = WAIT_PAGE, .fd = WAIT_FD_NONE };
 
         if (streq(wchan, "handle_userfault"))
-                return thread_wait_put(t, &w, "which a program provides by userfaultfd");
+                return put_kind(t, WAIT_PAGE, "which a program provides by userfaultfd");
         if (strstr(wchan, "swap"))
-                return thread_wait_put(t, &w, "swap");
-        if (startswith(wchan, "request_wait_answer"))
-                return thread_wait_put(t, &w, "of a FUSE file system");
-        return thread_wait_put(t, &w, "");
+                return put_kind(t, WAIT_PAGE, "swap");
+        return put_kind(t, WAIT_PAGE,
+                        startswith(wchan, "request_wait_answer") ? "of a FUSE file system" : "");
 }
 
 /* --- One call ----------------------------------------------------------------------------------------- */
@@ -216,7 +213,7 @@ static int add_of_call(struct thread_waiting *t, const struct call_wait *call) {
                 w.kind = WAIT_TIMER;
                 return thread_wait_put(t, &w, "");
         case CALL_SIGNAL:
-                return put_unknown(t, "a signal");
+                return put_kind(t, WAIT_UNKNOWN, "a signal");
         case CALL_IO:
                 w.kind = WAIT_IO_URING;
                 w.fd = call->fd;
@@ -225,7 +222,7 @@ static int add_of_call(struct thread_waiting *t, const struct call_wait *call) {
         default:
                 (void) snprintf(text, sizeof(text), "%s%s%s", t->task->call, t->task->wait[0] ? " in " : "",
                                 t->task->wait);
-                return put_unknown(t, text);
+                return put_kind(t, WAIT_UNKNOWN, text);
         }
 }
 
@@ -277,7 +274,7 @@ static int add_thread(struct thread_waiting *t, const struct task *task) {
                                 task->in.error == -EPERM || task->in.error == -EACCES
                                         ? "it is not permitted to know it"
                                         : strerror(-task->in.error));
-                return put_unknown(t, text);
+                return put_kind(t, WAIT_UNKNOWN, text);
         }
         if (task->in.number == CALL_FAULT)
                 return add_page(t);
