@@ -144,7 +144,7 @@ static int last_number(const char *text, uint64_t *ret) {
 }
 
 static bool judge_floor(const struct host *h, const struct tcp_floor *t, uint64_t memory, struct sink *s) {
-        uint64_t unit = t->pages ? (uint64_t) sysconf(_SC_PAGESIZE) : 1, least = t->least, value;
+        uint64_t unit = t->pages ? (uint64_t) sysconf(_SC_PAGESIZE) : 1, least = t->least, value = 0;
         char path[80], name[48], text[128], usual[80], wanted[24];
         struct finding f;
         int r;

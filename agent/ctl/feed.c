@@ -216,7 +216,7 @@ static int ask_events(struct feed *f, json_t **ret, struct problem *problem) {
 
 static int show_events(struct feed *f, const struct options *o, bool follow, bool json) {
         struct problem problem;
-        json_t *answer;
+        json_t *answer = NULL;
         int r;
 
         if (ask_events(f, &answer, &problem) < 0)

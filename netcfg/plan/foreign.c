@@ -402,7 +402,7 @@ static void judge_narrow(const struct intent *i, const struct found *f, const st
 
 /* What others have given routes that is no limit is a person's will, and named all the same. */
 static void name_tuned(const struct found *f, const struct route *first, size_t n, struct finding *ret) {
-        char subject[64], settings[ROUTE_WORDS_MAX], more[32] = "";
+        char subject[64], settings[ROUTE_WORDS_MAX], more[40] = "";
 
         finding_set(ret->found, "no route carries less than its NIC");
         if (n == 0)

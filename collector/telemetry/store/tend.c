@@ -51,7 +51,7 @@ static int drop_some_rows(struct store *s, int64_t first, int64_t until, bool *r
 }
 
 static int drop_rows(struct store *s, int64_t first, int64_t until, bool *ret_more) {
-        uint64_t before, used;
+        uint64_t before = 0, used;
         int r = used_bytes(s, &before);
 
         *ret_more = r == 0;
@@ -226,7 +226,7 @@ static int shrink_some(struct store *s, const struct store_retention *retention)
 }
 
 static int shrink_rest(struct store *s, const struct store_retention *retention) {
-        uint64_t before, used;
+        uint64_t before = 0, used;
         unsigned repeats;
         int r = used_bytes(s, &before);
 
