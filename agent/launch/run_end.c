@@ -7,7 +7,6 @@
 #include "log.h"
 #include "loop_timer.h"
 #include "run_table.h"
-#include "utf8.h"
 
 static bool was_rebooted(const struct runs *r, const struct kept_run *kept) {
         char boot_id[BOOT_ID_MAX] = "";
@@ -37,8 +36,6 @@ static void judge_end(struct run *run, const struct tail_result *tail, struct ca
                                   .stop_asked = kept->stop_asked,
                                   .preempted = kept->preempted_real > 0,
                                   .unkillable = run->unkillable,
-                                  .hints = kept->hints,
-                                  .hint_text = (const char(*)[CAUSE_TEXT_MAX]) kept->hint_text,
                                   .checkpoint = tail->checkpoint,
                                   .checkpoint_step = tail->checkpoint_step,
                                   .log = tail->sign };
@@ -344,19 +341,4 @@ int runs_signal(struct runs *r, const char *name, uint64_t generation, char *ret
                 (void) log_warning_errno(
                         k, "run %s: its notice of a preemption cannot be written down: %m", name);
         return 0;
-}
-
-uint32_t runs_hint(struct runs *r, const char *name, enum hint hint, const char *text) {
-        uint32_t n = 0;
-
-        for (struct run *run = r->list; run; run = run->next) {
-                struct kept_run *kept = run->kept;
-
-                if (kept->state == LAUNCH_EXITED || (name[0] && !streq(name, kept->name)))
-                        continue;
-                kept->hints |= 1u << hint;
-                utf8_copy(kept->hint_text[hint], sizeof(kept->hint_text[hint]), text);
-                n++;
-        }
-        return n;
 }

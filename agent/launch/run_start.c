@@ -223,7 +223,6 @@ static int run_start_again(struct run *run, struct problem *p) {
                                    "run %s: it cannot be restarted: %s", kept->name, strerror(-k));
         }
         kept->state = LAUNCH_STARTING;
-        kept->hints = 0;
         kept->preempted_real = 0;
         run->restarting = true;
         run->swept = false;

@@ -89,9 +89,6 @@ int runs_capture(struct runs *r, const char *name, bool native, bool remote, str
  * nothing. */
 int runs_signal(struct runs *r, const char *name, uint64_t generation, char *ret_done, size_t size,
                 struct problem *p);
-/* Notes what may be why the run ("": all that run) ends: for its cause, and for nothing else. Returns how
- * many. */
-uint32_t runs_hint(struct runs *r, const char *name, enum hint hint, const char *text);
 
 const struct kept_run *runs_find(const struct runs *r, const char *name);
 /* Says so in p, and which runs there are: -ENOENT. */

@@ -16,7 +16,7 @@ import struct
 import sys
 
 SOCKET = "/run/tpu-launchd/launchd.sock"
-VERBS = {"run": 20, "runs": 22, "stop": 24, "capture": 26, "signal": 30, "hint": 32}
+VERBS = {"run": 20, "runs": 22, "stop": 24, "capture": 26, "signal": 30}
 RUN = {"name": "1.1", "framework": "1.2", "malloc": "1.3", "user": "1.4", "env": "1.6", "directory": "1.7",
        "memlock": "1.8", "nofile": "1.9", "memory": "1.10",
        "memory_total": "1.11", "memory_high": "1.12", "cpus": "1.13", "numa": "1.14", "core": "1.15",
