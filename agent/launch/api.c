@@ -129,7 +129,7 @@ static int handle_stop(struct launch_api *a, struct frame_peer *peer, const stru
         r = rights_check(a->runs, c, ACTION_STOP, q->name, p);
         if (r < 0)
                 return r;
-        r = runs_stop(a->runs, q->name, q->generation, q->grace_usec, p);
+        r = runs_stop(a->runs, q->name, q->generation, p);
         if (r < 0)
                 return r;
         if (r == 1) {

@@ -23,7 +23,7 @@ RUN = {"name": "1.1", "framework": "1.2", "malloc": "1.3", "user": "1.4", "env":
        "grace": "1.16", "restarts": "1.17", "preempt": "1.18",
        "share_devices": "1.19", "devices": "1.20", "generation": "2", "intent": "3", "slice": "4",
        "worker": "5"}
-NUMBERS = {("capture", "2"), ("stop", "2"), ("stop", "3"), ("signal", "2")} | {("run", RUN[k]) for k in (
+NUMBERS = {("capture", "2"), ("stop", "3"), ("signal", "2")} | {("run", RUN[k]) for k in (
     # fields that are no strings
     "memlock", "nofile", "memory", "memory_total", "memory_high", "grace", "restarts", "share_devices",
     "generation")}
