@@ -116,7 +116,6 @@ void run_refuse_coming(struct run *run, int error, const struct problem *p) {
 
         log_warning("%s", p->text);
         run->owner->events->started(coming, error, p, run->owner->userdata);
-        (void) snprintf(run->kept->refused, sizeof(run->kept->refused), "%s", p->text);
         (void) kept_run_free(coming);
 }
 
@@ -134,9 +133,6 @@ static void run_start_coming(struct run *run) {
         log_warning("%s", p.text);
         r->events->started(&gone, k, &p,
                            r->userdata); /* coming is gone: who waits knows it by name and generation */
-        run = run_find(r, gone.name);
-        if (run)
-                (void) snprintf(run->kept->refused, sizeof(run->kept->refused), "%s", p.text);
 }
 
 #define LOOK_FIRST (20 * USEC_PER_MSEC) /* a slice is gone in a few milliseconds, as a rule */

@@ -63,7 +63,6 @@ struct kept_run {
         uint32_t main_pid;
         char **secrets; /* before its start only: secret.h */
         char warning[384]; /* what could not be looked at before its start, or does not hold; "" */
-        char refused[384]; /* why the start of the next generation came to nothing; "" */
         char *control_group; /* of the run's slice, as systemd names it; NULL: not known yet */
         /* Of a run that somebody else started (adopted.h): who holds the chips. NULL: we started it. Such a
          * run has no file, no unit of ours and no record of its end. */
