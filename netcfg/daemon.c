@@ -71,7 +71,6 @@ static int send_report(struct frame_peer *p, struct netcfg *n) {
         report.n_finding = n->report.n;
         report.finding = list;
         report.mode = mode;
-        report.applied_boot_usec = n->applied;
         report.writes = n->writes;
         return frame_peer_send(p, LOCAL__KIND__KIND_REPORT, &report.base);
 }

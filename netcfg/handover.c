@@ -51,11 +51,11 @@ static int note_move(const struct intent *i, struct intent_network *offer, usec_
         if (known->mtu == offer->mtu)
                 return 0;
         if (offer->moved[0] > 0 && now - offer->moved[0] < MOVES_WINDOW) {
-                char mac[LINK_MAC_TEXT];
+                char mac[MAC_TEXT_MAX];
 
                 return text_fail(why, WHY_MAX, -EBUSY,
                                  "NIC %s: %u instead of %u: changed %zu times within an hour already",
-                                 link_format_mac(offer->mac, mac), offer->mtu, known->mtu,
+                                 mac_text(offer->mac, mac), offer->mtu, known->mtu,
                                  ELEMENTSOF(offer->moved));
         }
         memmove(offer->moved, offer->moved + 1, last * sizeof(offer->moved[0]));

@@ -218,7 +218,6 @@ int pass_apply_one(struct netcfg *n, const struct plan_op *op, bool restoring) {
                 return log_error_errno(r, "%s%s: %s → %s: %m", op_label(op->kind), op->subject, op->from,
                                        op->to);
         n->writes++;
-        n->applied = host_now(&n->host);
         /* One for each container's route, in each table: they would hide everything else. */
         if (op->kind == OP_SOURCE_ROUTE && (streq(op->to, "throw") || streq(op->from, "throw")))
                 log_debug("%s%s: %s → %s (%s)", op_label(op->kind), op->subject, op->from, op->to,

@@ -56,7 +56,6 @@ struct netcfg {
         bool gateway_silent;  /* and that was logged */
         usec_t ask_again[2]; /* boot clock; a silent gateway (of IPv4, of IPv6) is not asked before */
         unsigned writes; /* verified, since start */
-        usec_t applied;  /* boot clock of the last of them, 0: none */
 };
 #define NETCFG_NULL ((struct netcfg) { .host = HOST_NULL, .netns = NETNS_NULL, .runtime_fd = -1 })
 void netcfg_clear(struct netcfg *n);

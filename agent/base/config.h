@@ -30,13 +30,14 @@ struct config_item {
         /* NULL, or the only values there are, ended by NULL: dest is an unsigned, the number of the word;
          * with config_parse_bool true is the second of two */
         const char *const *words;
+        size_t fixed; /* bytes of dest, where only a restart changes it; 0: its reader may read it again */
 };
-#define CONFIG_ITEM(s, k, p, d, f) { .section = (s), .key = (k), .parse = (p), .dest = (d), .fallback = (f) }
-#define CONFIG_WITHIN(s, k, p, d, f, from, to)                                                     \
-        { .section = (s), .key = (k), .parse = (p), .dest = (d), .fallback = (f), .least = (from), \
-          .most = (to) }
-#define CONFIG_WORD(s, k, p, d, f, w) \
-        { .section = (s), .key = (k), .parse = (p), .dest = (d), .fallback = (f), .words = (w) }
+/* The last argument, which may be left out: .fixed = … */
+#define CONFIG_ITEM(s, k, p, d, f, ...) \
+        { .section = (s), .key = (k), .parse = (p), .dest = (d), .fallback = (f), __VA_ARGS__ }
+#define CONFIG_WITHIN(s, k, p, d, f, from, to, ...) \
+        CONFIG_ITEM(s, k, p, d, f, .least = (from), .most = (to), __VA_ARGS__)
+#define CONFIG_WORD(s, k, p, d, f, w, ...) CONFIG_ITEM(s, k, p, d, f, .words = (w), __VA_ARGS__)
 
 /* Sets item->dest by its parser, bounds and words. -errno with why; dest is as it was. */
 int config_item_set(const struct config_item *item, const char *value, char why[static 96]);

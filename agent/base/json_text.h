@@ -5,7 +5,8 @@
  * that are made.
  */
 #include <jansson.h>
-#include <stdint.h>
+
+#include "base.h"
 
 /* Borrowed from o. "" when o is no object, has no such key, or has no text there. */
 static inline const char *json_text_of(const json_t *o, const char *key) {
@@ -27,6 +28,17 @@ static inline int64_t json_known_of(const json_t *o, const char *key) {
         const json_t *n = json_object_get(o, key);
 
         return json_is_integer(n) && json_integer_value(n) >= 0 ? json_integer_value(n) : -1;
+}
+
+/* Whether the text is one of a list's. */
+static inline bool json_list_has(const json_t *list, const char *text) {
+        for (size_t i = 0; i < json_array_size(list); i++) {
+                const char *item = json_string_value(json_array_get(list, i));
+
+                if (item && streq(item, text))
+                        return true;
+        }
+        return false;
 }
 
 /* How many items the lists have together that the objects of list hold at key. */

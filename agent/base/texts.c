@@ -80,6 +80,30 @@ int range_next(const char **list, uint64_t *ret_first, uint64_t *ret_last) {
         return 1;
 }
 
+const char *mac_text(const uint8_t mac[static 6], char buf[static MAC_TEXT_MAX]) {
+        (void) snprintf(buf, MAC_TEXT_MAX, "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2], mac[3],
+                        mac[4], mac[5]);
+        return buf;
+}
+
+bool mac_parse(const char *text, uint8_t ret[static 6]) {
+        char again[MAC_TEXT_MAX];
+        uint8_t mac[6];
+
+        if (sscanf(text, "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx", &mac[0], &mac[1], &mac[2], &mac[3], &mac[4],
+                   &mac[5]) != 6 ||
+            strcasecmp(mac_text(mac, again), text) != 0)
+                return false;
+        memcpy(ret, mac, sizeof(mac));
+        return true;
+}
+
+bool name_is_for_registry(const char *name) {
+        size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+
+        return n >= 1 && n <= 63 && !name[n] && !strchr("._-", name[0]);
+}
+
 static bool has_word(const char *name, size_t len, const char *word) {
         size_t n = strlen(word);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sync_answer.h"
 
+#include "finding.h"
 #include "utf8.h"
 
 void sync_answer_clear(struct sync_answer *a) {
@@ -8,15 +9,7 @@ void sync_answer_clear(struct sync_answer *a) {
         *a = SYNC_ANSWER_NULL;
 }
 
-__attribute__((format(printf, 2, 3))) static int bad(char why[static SYNC_WHY_MAX], const char *fmt, ...) {
-        va_list ap;
-
-        va_start(ap, fmt);
-        (void) vsnprintf(why, SYNC_WHY_MAX, fmt, ap);
-        va_end(ap);
-        (void) utf8_scrub(why, strlen(why));
-        return -EBADMSG;
-}
+#define bad(why, ...) (finding_format((why), SYNC_WHY_MAX, __VA_ARGS__), -EBADMSG)
 
 static bool printable(const char *text, size_t max) {
         size_t n = strlen(text);

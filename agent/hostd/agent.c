@@ -219,7 +219,7 @@ static void agent_reload(struct agent *a) {
         if (r < 0)
                 (void) log_error_errno(r, "the configuration cannot be read again, the old one stays: %m");
         else {
-                (void) settings_keep_fixed(&fresh, &a->bus.settings);
+                (void) settings_keep_fixed(&fresh, &source, &a->bus.settings);
                 a->bus.settings = fresh;
         }
         config_clear(&source.config);

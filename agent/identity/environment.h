@@ -48,25 +48,18 @@ int framework_parse(const char *name, enum framework *ret);
 /* Where the framework's coordinator listens unless configured otherwise; 0: it has none. */
 uint16_t framework_port(enum framework f);
 
-struct environment_host {
-        const char *name, *address; /* address NULL or empty: the name counts */
-};
-struct environment_slice {
-        const char *name;
-        const struct environment_host
-                *hosts; /* in the order of worker ids; NULL, of other slices: only how many */
-        size_t n_hosts;
-};
 /*
  * Who runs together: a run record of the registry. All is borrowed; all hosts give the same but slice,
- * worker.
+ * worker and hosts.
  */
 struct environment_gang {
         const char *run;
         uint64_t generation;
-        const struct environment_slice *slices;
+        const char *const *slices; /* their names */
+        const uint32_t *sizes; /* how many hosts each of them has */
         size_t n_slices, slice, worker; /* slice, worker: this host */
-        const char *coordinator; /* NULL: worker 0 of slice 0 */
+        const char *const *hosts; /* of this slice: how each is reached, in the order of worker ids */
+        const char *coordinator; /* NULL: worker 0 of slice 0, which is this slice then */
         uint16_t port; /* 0: the framework's */
 };
 

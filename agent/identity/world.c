@@ -4,10 +4,6 @@
 #include "texts.h"
 #include "topology.h"
 
-static const char *address_of(const struct environment_host *h) {
-        return h->address && h->address[0] ? h->address : h->name;
-}
-
 static int refuse_world(char why[static ENVIRONMENT_WHY_MAX], const char *text) {
         return text_fail(why, ENVIRONMENT_WHY_MAX, -EINVAL, "the run's hosts do not fit together: %s", text);
 }
@@ -17,64 +13,59 @@ static int check_gang(const struct environment_gang *g, char why[static ENVIRONM
         if (g->n_slices == 0 || g->slice >= g->n_slices)
                 return refuse_world(why, "this slice is none of its slices");
         for (size_t s = 0; s < g->n_slices; s++) {
-                const struct environment_slice *slice = &g->slices[s];
-
-                if (!slice->name || !slice_name_is_valid(slice->name))
+                if (!slice_name_is_valid(g->slices[s]))
                         return refuse_world(why, "a slice without a good name");
-                if (slice->n_hosts == 0 || slice->n_hosts > IDENTITY_HOSTS_MAX)
+                if (g->sizes[s] == 0 || g->sizes[s] > IDENTITY_HOSTS_MAX)
                         return refuse_world(why,
                                             "a slice without hosts, or with more than a slice can have");
-                if (slice->n_hosts != g->slices[0].n_hosts)
+                if (g->sizes[s] != g->sizes[0])
                         return refuse_world(why, "its slices have different numbers of hosts");
-                for (size_t h = 0; slice->hosts && h < slice->n_hosts; h++) {
-                        const char *text = address_of(&slice->hosts[h]);
-
-                        if (!text || !worker_name_is_valid(text, strlen(text)))
-                                return refuse_world(why, "a host without a good name or address");
-                }
         }
-        if (!g->slices[g->slice].hosts || (!g->coordinator && !g->slices[0].hosts))
-                return refuse_world(why, "nobody names the hosts of this slice, or the coordinator");
-        if (g->worker >= g->slices[g->slice].n_hosts)
+        for (size_t h = 0; h < g->sizes[g->slice]; h++)
+                if (!worker_name_is_valid(g->hosts[h], strlen(g->hosts[h])))
+                        return refuse_world(why, "a host without a good name or address");
+        if (!g->coordinator && g->slice > 0)
+                return refuse_world(why, "nobody names the coordinator");
+        if (g->worker >= g->sizes[g->slice])
                 return refuse_world(why, "this host is none of its slice's hosts");
         if (g->coordinator && !worker_name_is_valid(g->coordinator, strlen(g->coordinator)))
                 return refuse_world(why, "the coordinator has no good name or address");
         return 0;
 }
 
-static int join_addresses(const struct environment_slice *s, char **ret) {
+static int join_hosts(const char *const *hosts, size_t n, char **ret) {
         size_t size = 1;
         char *text, *at;
 
-        for (size_t h = 0; h < s->n_hosts; h++)
-                size += strlen(address_of(&s->hosts[h])) + 1;
+        for (size_t h = 0; h < n; h++)
+                size += strlen(hosts[h]) + 1;
         text = at = malloc(size);
         if (!text)
                 return -ENOMEM;
-        for (size_t h = 0; h < s->n_hosts; h++)
-                at = stpcpy(stpcpy(at, h > 0 ? "," : ""), address_of(&s->hosts[h]));
+        for (size_t h = 0; h < n; h++)
+                at = stpcpy(stpcpy(at, h > 0 ? "," : ""), hosts[h]);
         *ret = text;
         return 0;
 }
 
 static int from_gang(const struct environment_gang *g, struct world *w) {
-        const char *coordinator = g->coordinator ? g->coordinator : address_of(&g->slices[0].hosts[0]);
-        const struct environment_slice *mine = &g->slices[g->slice];
+        const char *mine = g->slices[g->slice];
         char from[WORLD_REASON_MAX];
 
         w->size = 0;
         w->n_slices = g->n_slices;
         w->slice = g->slice;
-        w->n_hosts = mine->n_hosts;
+        w->n_hosts = g->sizes[g->slice];
         w->worker = g->worker;
         for (size_t s = 0; s < g->n_slices; s++) {
-                w->rank += s < g->slice ? g->slices[s].n_hosts : 0;
-                w->size += g->slices[s].n_hosts;
+                w->rank += s < g->slice ? g->sizes[s] : 0;
+                w->size += g->sizes[s];
         }
         w->rank += g->worker;
         w->known = true;
-        w->slice_name = mine->name;
-        (void) snprintf(w->coordinator, sizeof(w->coordinator), "%s", coordinator);
+        w->slice_name = mine;
+        (void) snprintf(w->coordinator, sizeof(w->coordinator), "%s",
+                        g->coordinator ? g->coordinator : g->hosts[0]);
         (void) snprintf(from, sizeof(from), "run %.48s, generation %" PRIu64, g->run ? g->run : "?",
                         g->generation);
         (void) snprintf(w->name_reason, sizeof(w->name_reason), "%.120s: its slice %zu of %zu", from,
@@ -82,10 +73,10 @@ static int from_gang(const struct environment_gang *g, struct world *w) {
         (void) snprintf(w->slice_reason, sizeof(w->slice_reason), "%.120s: slice %zu of %zu", from, g->slice,
                         g->n_slices);
         (void) snprintf(w->worker_reason, sizeof(w->worker_reason), "%.120s: worker %zu of slice %.63s",
-                        from, g->worker, mine->name);
+                        from, g->worker, mine);
         (void) snprintf(w->hosts_reason, sizeof(w->hosts_reason), "%.120s: the hosts of slice %.63s", from,
-                        mine->name);
-        return join_addresses(mine, &w->hosts);
+                        mine);
+        return join_hosts(g->hosts, w->n_hosts, &w->hosts);
 }
 
 /* --- From the identity --------------------------------------------------------------------------------- */

@@ -117,8 +117,6 @@ static void end_adopted(struct run *run, const char *why) {
         struct cause_found found;
         struct end_evidence e = { .record = &kept->end,
                                   .preempted = kept->preempted_real > 0,
-                                  .hints = kept->hints,
-                                  .hint_text = (const char(*)[CAUSE_TEXT_MAX]) kept->hint_text,
                                   .log = -1 };
 
         kept->end = (struct exit_record){ .real = host_now_real(r->host), .boot = host_now(r->host) };

@@ -12,7 +12,7 @@
  * Who has run for less than ADOPT_AFTER is not adopted: tools that look at the chips are no runs.
  *
  * An adopted run is over when its main process has ended, or holds no chip any more. How it ended nobody has
- * recorded: its cause is "unknown", unless what others saw (hints) says more.
+ * recorded: its cause is "unknown", or "preempted" when it was notified.
  */
 #include "run_table.h"
 

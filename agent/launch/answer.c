@@ -121,14 +121,10 @@ static Local__Run *describe_run(const struct runs *r, const struct kept_run *kep
                 d->run.control_group = kept->control_group;
         d->run.generation = kept->generation;
         d->run.intent = wire_text(kept->intent);
-        d->run.slice = wire_text(kept->slice);
-        d->run.worker = wire_text(kept->worker);
         d->run.step_expression = wire_text(find_variable(kept, STEP_EXPRESSION_VARIABLE));
         d->run.restarts = kept->restarts.done;
         d->run.restarts_max = kept->spec->restarts;
         d->run.preempted_real_usec = kept->preempted_real;
-        d->run.next_generation = runs_next_generation(r, kept->name);
-        d->run.refused = wire_text(kept->refused);
         if (kept_run_has_image(kept)) {
                 (void) snprintf(d->image, sizeof(d->image), "%s %s (%.12s)", kept->spec->engine,
                                 kept->spec->image, kept->image_id);

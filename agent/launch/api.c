@@ -6,7 +6,6 @@
 #include "authority.h"
 #include "check_words.h"
 #include "daemon_status.h"
-#include "environment.h"
 #include "holders.h"
 #include "local.pb-c.h"
 #include "log.h"
@@ -133,7 +132,7 @@ static int handle_stop(struct launch_api *a, struct frame_peer *peer, const stru
         r = rights_check(a->runs, c, ACTION_STOP, q->name, p);
         if (r < 0)
                 return r;
-        r = runs_stop(a->runs, q->name, q->generation, q->grace_usec, p);
+        r = runs_stop(a->runs, q->name, q->generation, p);
         if (r < 0)
                 return r;
         if (r == 1) {
@@ -205,31 +204,12 @@ static int handle_signal(struct launch_api *a, struct frame_peer *peer, const st
         return 0;
 }
 
-static int handle_hint(struct launch_api *a, struct frame_peer *peer, const struct caller *c,
-                       const Local__Hint *q, struct problem *p) {
-        Local__HintReply reply = LOCAL__HINT_REPLY__INIT;
-        enum hint hint;
-        int r;
-
-        r = authority_decide(c, ACTION_HINT, c->uid, c->name, p);
-        if (r < 0)
-                return r;
-        if (hint_parse(q->cause, &hint) < 0 || !environment_text_is_valid(q->text) ||
-            strlen(q->text) >= CAUSE_TEXT_MAX)
-                return problem_set(p, -EINVAL,
-                                   "device-lost, oom-kill, peer-lost or preempted, and one line of text",
-                                   "'%.32s' is no hint at why a run ends", q->cause);
-        reply.runs = runs_hint(a->runs, q->name, hint, q->text);
-        answer(peer, LOCAL__KIND__KIND_HINT_REPLY, &reply.base);
-        return 0;
-}
-
 static int handle_log(struct launch_api *a, struct frame_peer *peer, const struct caller *c,
                       const Local__LogRequest *q, struct problem *p) {
         const struct kept_run *kept = runs_find(a->runs, q->name);
         Local__LogReply reply = LOCAL__LOG_REPLY__INIT;
         const char *form;
-        int fd, r = authority_decide(c, ACTION_HINT, c->uid, c->name, p);
+        int fd, r = authority_decide(c, ACTION_LOG, c->uid, c->name, p);
 
         if (r < 0)
                 return r;
@@ -318,7 +298,6 @@ static int handle(struct launch_api *a, struct frame_peer *peer, const struct fr
                answer_lines(&a->askers, a->event, a->host, a->runs, peer, c, q, p))
         HANDLE(KIND_LOG_REQUEST, log_request, LogRequest, ACTION_LIST, q->name, "",
                handle_log(a, peer, c, q, p))
-        HANDLE(KIND_HINT, hint, Hint, ACTION_HINT, q->name, q->cause, handle_hint(a, peer, c, q, p))
         if (f->kind == LOCAL__KIND__KIND_OWNERS_REQUEST)
                 return answer_owners(owners_get(a->host, &a->owners), peer, p);
         if (f->kind == LOCAL__KIND__KIND_STATUS_REQUEST)
@@ -344,9 +323,8 @@ static enum action action_of(uint16_t kind) {
                 return ACTION_ENVIRONMENT;
         case LOCAL__KIND__KIND_LINES_REQUEST:
                 return ACTION_LINES;
-        case LOCAL__KIND__KIND_HINT:
-        case LOCAL__KIND__KIND_LOG_REQUEST: /* of root and tpu-hostd, too */
-                return ACTION_HINT;
+        case LOCAL__KIND__KIND_LOG_REQUEST:
+                return ACTION_LOG;
         default:
                 return ACTION_LIST;
         }

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a run's end is judged, and what follows from it. */
-#include <assert.h>
-
 #include "adopted.h"
 #include "handover.h"
 #include "log.h"
 #include "loop_timer.h"
 #include "run_table.h"
-#include "utf8.h"
 
 static bool was_rebooted(const struct runs *r, const struct kept_run *kept) {
         char boot_id[BOOT_ID_MAX] = "";
@@ -38,8 +35,6 @@ static void judge_end(struct run *run, const struct tail_result *tail, struct ca
                                   .stop_asked = kept->stop_asked,
                                   .preempted = kept->preempted_real > 0,
                                   .unkillable = run->unkillable,
-                                  .hints = kept->hints,
-                                  .hint_text = (const char(*)[CAUSE_TEXT_MAX]) kept->hint_text,
                                   .checkpoint = tail->checkpoint,
                                   .checkpoint_step = tail->checkpoint_step,
                                   .log = tail->sign };
@@ -130,7 +125,6 @@ void run_ended(struct run *run) {
                 return;
         adopt_record(r, kept);
         kept->main_pid = 0;
-        run->kill_timer = sd_event_source_disable_unref(run->kill_timer);
         run->stuck_timer = sd_event_source_disable_unref(run->stuck_timer);
         tail_init(&none);
         of.failed = !streq(kept->end.result, "success");
@@ -168,47 +162,27 @@ void runs_give_up(struct runs *r, const char *name) {
                 give_up_run(run);
 }
 
-static int on_kill(sd_event_source *s, uint64_t usec, void *userdata) {
-        struct run *run = userdata;
-
-        (void) s;
-        (void) usec;
-        run->kill_timer = sd_event_source_disable_unref(run->kill_timer);
-        /* without a bus, systemd's own timeout kills */
-        (void) run->owner->units->kill(run->owner->backend, run->kept->name);
-        return 0;
-}
-
-static int add_timer(struct run *run, usec_t after, sd_event_time_handler_t handler, const char *name,
-                     sd_event_source **ret) {
+/* systemd's own timer kills. */
+static int look_for_the_stuck(struct run *run) {
         int k;
 
-        *ret = sd_event_source_disable_unref(*ret);
-        k = loop_timer_new(run->owner->event, CLOCK_MONOTONIC, 10 * USEC_PER_MSEC, name, handler, run, ret);
-        return k < 0 ? k : loop_timer_in(*ret, after);
+        run->stuck_timer = sd_event_source_disable_unref(run->stuck_timer);
+        k = loop_timer_new(run->owner->event, CLOCK_MONOTONIC, USEC_PER_SEC, "unkillable", on_stuck, run,
+                           &run->stuck_timer);
+        return k < 0 ? k : loop_timer_in(run->stuck_timer, run->kept->spec->grace + FREE_TIMEOUT);
 }
 
-static int kill_later(struct run *run, usec_t grace) {
-        bool own = grace == 0 || grace == run->kept->spec->grace; /* systemd's own timer kills */
-        int k = own ? 0 : add_timer(run, grace, on_kill, "stop-grace", &run->kill_timer);
-
-        if (own)
-                grace = run->kept->spec->grace;
-        return k < 0 ? k : add_timer(run, grace + FREE_TIMEOUT, on_stuck, "unkillable", &run->stuck_timer);
-}
-
-int run_stop(struct run *run, usec_t grace, struct problem *p) {
+int run_stop(struct run *run, struct problem *p) {
         struct runs *r = run->owner;
         const char *name = run->kept->name;
         int k;
 
-        assert(grace <= run->kept->spec->grace);
         k = r->units->stop(r->backend, name);
         if (k < 0)
                 return problem_set(p, k, "try again; see: systemctl status dbus",
                                    "run %s: systemd cannot be asked to stop it: %s", name, strerror(-k));
         run->kept->stop_asked = true;
-        k = kill_later(run, grace);
+        k = look_for_the_stuck(run);
         if (k < 0)
                 return problem_set(p, k, "try again", "run %s: no timer for its grace: %s", name,
                                    strerror(-k));
@@ -244,7 +218,7 @@ static int note_stop(struct run *run, struct problem *p) {
                      : 0;
 }
 
-int runs_stop(struct runs *r, const char *name, uint64_t generation, usec_t grace, struct problem *p) {
+int runs_stop(struct runs *r, const char *name, uint64_t generation, struct problem *p) {
         struct run *run = run_find(r, name);
         int k;
 
@@ -256,11 +230,6 @@ int runs_stop(struct runs *r, const char *name, uint64_t generation, usec_t grac
                 return problem_set(p, -ESTALE, "see: tpuctl runs",
                                    "run %s is of generation %" PRIu64 ", which is later than %" PRIu64, name,
                                    run->kept->generation, generation);
-        if (run->kept->state != LAUNCH_EXITED &&
-            grace > run->kept->spec->grace) /* before anything follows from it */
-                return problem_set(p, -ERANGE, "give less, or start it with a longer grace",
-                                   "run %s has a grace of %u s: a longer one is not possible", name,
-                                   (unsigned) (run->kept->spec->grace / USEC_PER_SEC));
         drop_coming(run, generation);
         if (run->kept->state == LAUNCH_EXITED)
                 return problem_set(p, -EALREADY, "see: tpuctl runs", "run %s has ended already (%s)", name,
@@ -269,7 +238,7 @@ int runs_stop(struct runs *r, const char *name, uint64_t generation, usec_t grac
         if (k < 0)
                 return k;
         if (run->kept->state != LAUNCH_WAITING)
-                return run_stop(run, grace, p);
+                return run_stop(run, p);
         run->free_timer = sd_event_source_disable_unref(run->free_timer);
         run_finish(run, "then it was stopped");
         return 1;
@@ -345,19 +314,4 @@ int runs_signal(struct runs *r, const char *name, uint64_t generation, char *ret
                 (void) log_warning_errno(
                         k, "run %s: its notice of a preemption cannot be written down: %m", name);
         return 0;
-}
-
-uint32_t runs_hint(struct runs *r, const char *name, enum hint hint, const char *text) {
-        uint32_t n = 0;
-
-        for (struct run *run = r->list; run; run = run->next) {
-                struct kept_run *kept = run->kept;
-
-                if (kept->state == LAUNCH_EXITED || (name[0] && !streq(name, kept->name)))
-                        continue;
-                kept->hints |= 1u << hint;
-                utf8_copy(kept->hint_text[hint], sizeof(kept->hint_text[hint]), text);
-                n++;
-        }
-        return n;
 }

@@ -135,7 +135,6 @@ void run_refuse_coming(struct run *run, int error, const struct problem *p) {
 
         log_warning("%s", p->text);
         run->owner->events->started(coming, error, p, run->owner->userdata);
-        (void) snprintf(run->kept->refused, sizeof(run->kept->refused), "%s", p->text);
         (void) kept_run_free(coming);
 }
 
@@ -153,9 +152,6 @@ static void run_start_coming(struct run *run) {
         log_warning("%s", p.text);
         r->events->started(&gone, k, &p,
                            r->userdata); /* coming is gone: who waits knows it by name and generation */
-        run = run_find(r, gone.name);
-        if (run)
-                (void) snprintf(run->kept->refused, sizeof(run->kept->refused), "%s", p.text);
 }
 
 #define LOOK_FIRST (20 * USEC_PER_MSEC) /* a slice is gone in a few milliseconds, as a rule */
@@ -242,7 +238,6 @@ static int run_start_again(struct run *run, struct problem *p) {
                                    "run %s: it cannot be restarted: %s", kept->name, strerror(-k));
         }
         kept->state = LAUNCH_STARTING;
-        kept->hints = 0;
         kept->preempted_real = 0;
         run->restarting = true;
         run->swept = false;

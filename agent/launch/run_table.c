@@ -8,7 +8,6 @@
 #include "texts.h"
 
 struct run *run_free(struct run *run) {
-        run->kill_timer = sd_event_source_disable_unref(run->kill_timer);
         run->free_timer = sd_event_source_disable_unref(run->free_timer);
         run->stuck_timer = sd_event_source_disable_unref(run->stuck_timer);
         run->main_gone = sd_event_source_disable_unref(run->main_gone);

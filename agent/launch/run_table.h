@@ -19,7 +19,7 @@ struct run {
         struct kept_run *kept;
         struct kept_run *replaced; /* an ended run of this name, until the new one has its unit */
         struct kept_run *coming; /* of a higher generation: it is started when this one is gone */
-        sd_event_source *kill_timer, *free_timer;
+        sd_event_source *free_timer;
         sd_event_source *main_gone; /* of an adopted run: its main process has ended */
         usec_t free_deadline, free_pause;
         struct child *capture; /* in progress */
@@ -79,7 +79,7 @@ int run_refuse_existing(const struct kept_run *kept, struct problem *p);
 /* Answers those who wait for the coming run, and forgets it. */
 void run_refuse_coming(struct run *run, int error, const struct problem *p);
 /* Asks for the end of an active run; see runs_stop(). */
-int run_stop(struct run *run, usec_t grace, struct problem *p);
+int run_stop(struct run *run, struct problem *p);
 /* Forgets what ended longest ago, of the user who has the most. */
 void runs_prune(struct runs *r);
 unsigned runs_count_active(const struct runs *r);

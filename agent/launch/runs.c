@@ -278,7 +278,7 @@ static int start_by_generation(struct run *run, struct kept_run *kept, const str
                                 "run %s is of generation %" PRIu64 " already, which is later than %" PRIu64,
                                 kept->name, newest->generation, kept->generation);
         else
-                k = run->kept->state == LAUNCH_EXITED ? 0 : run_stop(run, 0, p);
+                k = run->kept->state == LAUNCH_EXITED ? 0 : run_stop(run, p);
         if (k < 0) {
                 (void) kept_run_free(kept);
                 return k;

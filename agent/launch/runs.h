@@ -71,10 +71,9 @@ int runs_start(struct runs *r, struct kept_run *kept, const struct kept_run **re
  * with p; 0, and what could not be looked at in kept's warning. A run by intent of a lower generation,
  * which a start would end, keeps nothing. */
 int runs_check(struct runs *r, struct kept_run *kept, struct problem *p);
-/* grace: until KILL, 0 for the run's own, of which it can only be a part. generation: 0, or the highest that
- * is meant (-ESTALE). "ended" is reported later, when the run is gone; 1: it only waited for its restart,
- * and has ended. -EALREADY when it has ended. */
-int runs_stop(struct runs *r, const char *name, uint64_t generation, usec_t grace, struct problem *p);
+/* generation: 0, or the highest that is meant (-ESTALE). "ended" is reported later, when the run is gone; 1:
+ * it only waited for its restart, and has ended. -EALREADY when it has ended. */
+int runs_stop(struct runs *r, const char *name, uint64_t generation, struct problem *p);
 /* What a timer does when KILL was sent a minute ago: a process that is still there is of state D, and the
  * run's end is reported. */
 void runs_give_up(struct runs *r, const char *name);
@@ -89,9 +88,6 @@ int runs_capture(struct runs *r, const char *name, bool native, bool remote, str
  * nothing. */
 int runs_signal(struct runs *r, const char *name, uint64_t generation, char *ret_done, size_t size,
                 struct problem *p);
-/* Notes what may be why the run ("": all that run) ends: for its cause, and for nothing else. Returns how
- * many. */
-uint32_t runs_hint(struct runs *r, const char *name, enum hint hint, const char *text);
 
 const struct kept_run *runs_find(const struct runs *r, const char *name);
 /* Says so in p, and which runs there are: -ENOENT. */

@@ -3,6 +3,7 @@
 
 #include "cause.h"
 #include "child.h"
+#include "io.h"
 #include "journal.h"
 #include "kept_run.h"
 #include "steps.h"
@@ -117,17 +118,10 @@ static int look_into_journal(const struct tail *t, struct tail_result *found) {
 }
 
 static int run(int fd, const void *data) {
-        const struct tail *t = data;
         struct tail_result found;
-        char text[96];
-        int r, n;
+        int r = look_into_journal(data, &found);
 
-        r = look_into_journal(t, &found);
-        if (r < 0)
-                return r;
-        n = snprintf(text, sizeof(text), "%d %d %" PRIu64 " %d %" PRId64, found.sign, found.step_known,
-                     found.last_step, found.checkpoint, found.checkpoint_step);
-        return write(fd, text, (size_t) n) == n ? 0 : -EIO;
+        return r < 0 ? r : io_write_all(fd, &found, sizeof(found));
 }
 
 /* --- In the parent ------------------------------------------------------------------------------------- */
@@ -135,19 +129,11 @@ static int run(int fd, const void *data) {
 static void on_done(int result, const char *answer, size_t len, void *userdata) {
         struct tail *t = userdata;
         struct tail_result found;
-        int known = 0, checkpoint = 0;
 
         tail_init(&found);
-        if (result == 0 && (len == 0 || sscanf(answer, "%d %d %" SCNu64 " %d %" SCNd64, &found.sign, &known,
-                                               &found.last_step, &checkpoint, &found.checkpoint_step) != 5))
-                result = -EBADMSG;
-        if (result < 0)
-                tail_init(&found);
-        else {
-                found.step_known = known;
-                found.checkpoint = checkpoint;
-        }
-        t->done(&found, result, t->userdata);
+        if (result == 0 && len == sizeof(found))
+                memcpy(&found, answer, len);
+        t->done(&found, result == 0 && len != sizeof(found) ? -EBADMSG : result, t->userdata);
 }
 
 int tail_new(sd_event *e, const struct tail_of *of, tail_done_t done, void *userdata, struct tail **ret) {

@@ -474,12 +474,3 @@ bool step_of_line(const struct step_expression *e, const char *line, size_t len,
                 return step_expression_parse(e, line, len, ret);
         return step_line_parse(line, len, ret) || torch_line_parse(line, len, ret);
 }
-
-/* --- What is known of one run -------------------------------------------------------------------------- */
-
-void progress_step(struct progress *p, const struct step_line *s, usec_t now) {
-        p->lines++;
-        p->last_step = s->step;
-        p->last_at = now;
-        p->last = *s;
-}

@@ -66,14 +66,3 @@ bool step_of_line(const struct step_expression *e, const char *line, size_t len,
  * the line does not say.
  */
 bool checkpoint_line_parse(const char *line, size_t len, int64_t *ret_step);
-
-/* What is known of one run's progress. */
-struct progress {
-        uint64_t lines;     /* step lines seen */
-        uint64_t last_step; /* valid when lines > 0 */
-        usec_t last_at;     /* boot clock of the last step line */
-        struct step_line last;
-};
-/* Takes one more step line seen at now. A step number going back (restart from a checkpoint) is taken as it
- * is. */
-void progress_step(struct progress *p, const struct step_line *s, usec_t now);

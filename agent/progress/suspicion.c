@@ -418,7 +418,6 @@ enum run_judged run_watch_judge(struct run_watch *w, usec_t now) {
         bool known = w->suspicion.suspected;
         struct suspicion s = {
                 .suspected = true,
-                .pause = w->announced,
                 .since = w->stepped ? w->last_at : w->silence.since,
                 .at = now,
                 .last_step = w->stepped ? w->last_step : SUSPICION_STEP_NONE,

@@ -101,7 +101,6 @@ struct suspicion {
         bool suspected;
         bool counts; /* all hosts of the run are to be looked at for it */
         enum suspicion_kind kind;
-        enum pause_kind pause;   /* what the log announced; PAUSE_NONE: nothing */
         usec_t since;            /* the last sign of progress: what stopped the run came after it */
         usec_t at;               /* when it was suspected */
         /* the same on the real clock: the caller's to fill in, kept while it lasts */

@@ -62,10 +62,10 @@ static void forget_gone(struct intent *i, const struct link_table *t) {
 int intent_networks_take(struct intent *i, const struct link_table *t, const struct intent_network *offer,
                          char why[static 160]) {
         const struct intent_network *known = intent_network_of(i, offer->mac);
-        char mac[LINK_MAC_TEXT];
+        char mac[MAC_TEXT_MAX];
         int r = 0;
 
-        (void) link_format_mac(offer->mac, mac);
+        (void) mac_text(offer->mac, mac);
         if (!mtu_is_valid(offer->mtu)) {
                 (void) snprintf(why, 160, "NIC %s: an MTU of %u: a network's is between %d and %d", mac,
                                 offer->mtu, INTENT_MTU_MIN, INTENT_MTU_MAX);
@@ -95,7 +95,7 @@ int intent_networks_format(const struct intent *i, const char *boot_id,
         int n = snprintf(buf, INTENT_NETWORKS_TEXT_MAX, FILE_HEAD "\nboot %s\n", boot_id);
 
         for (size_t k = 0;; k++) {
-                char mac[LINK_MAC_TEXT];
+                char mac[MAC_TEXT_MAX];
 
                 if (n < 0 || n >= INTENT_NETWORKS_TEXT_MAX)
                         return -ENOSPC;
@@ -103,7 +103,7 @@ int intent_networks_format(const struct intent *i, const char *boot_id,
                 if (k == i->n_networks)
                         return n;
                 n = snprintf(buf + used, INTENT_NETWORKS_TEXT_MAX - used, "%s %u %s\n",
-                             link_format_mac(i->networks[k].mac, mac), i->networks[k].mtu,
+                             mac_text(i->networks[k].mac, mac), i->networks[k].mtu,
                              i->networks[k].source);
                 n = n < 0 ? n : n + (int) used;
         }
@@ -111,11 +111,11 @@ int intent_networks_format(const struct intent *i, const char *boot_id,
 
 static int parse_entry(const char *line, struct intent *i) {
         struct intent_network n = { 0 };
-        char mac[LINK_MAC_TEXT];
+        char mac[MAC_TEXT_MAX];
         int end = 0;
 
         if (sscanf(line, "%17s %5" SCNu32 " %n", mac, &n.mtu, &end) != 2 || end == 0 ||
-            !link_parse_mac(mac, n.mac) || !mtu_is_valid(n.mtu) || !source_is_valid(line + end) ||
+            !mac_parse(mac, n.mac) || !mtu_is_valid(n.mtu) || !source_is_valid(line + end) ||
             i->n_networks == INTENT_NETWORKS_MAX)
                 return -EBADMSG;
         (void) snprintf(n.source, sizeof(n.source), "%s", line + end);

@@ -2,6 +2,7 @@
 #include "originals.h"
 
 #include "grow.h"
+#include "texts.h"
 
 #define BOOT "boot "
 #define NO_NIC "-"
@@ -63,7 +64,7 @@ static int parse_original(char *line, struct originals *o) {
         struct original item = { 0 };
 
         if (!value || strchr(value, '\t') || !parse_kind(check, &item.kind) ||
-            (!streq(address, NO_NIC) && !link_parse_mac(address, item.address)) ||
+            (!streq(address, NO_NIC) && !mac_parse(address, item.address)) ||
             strlen(subject) >= sizeof(item.subject) || strlen(value) >= sizeof(item.value))
                 return -EBADMSG;
         (void) snprintf(item.subject, sizeof(item.subject), "%s", subject);
@@ -96,10 +97,10 @@ int originals_parse(const char *text, size_t len, const char *boot_id, struct or
 }
 
 static void print_original(const struct original *o, FILE *f) {
-        char mac[LINK_MAC_TEXT];
+        char mac[MAC_TEXT_MAX];
 
         fprintf(f, "%s\t%s\t%s\t%s\n", op_check(o->kind),
-                original_has_address(o) ? link_format_mac(o->address, mac) : NO_NIC, o->subject, o->value);
+                original_has_address(o) ? mac_text(o->address, mac) : NO_NIC, o->subject, o->value);
 }
 
 int originals_format(const struct originals *o, const char *boot_id, char **ret, size_t *ret_len) {

@@ -176,7 +176,7 @@ void path_view_add_hop(struct path_view *v, const struct host *h, int nic, const
         v->hop_silent = neighbour_is_silent(&n);
         v->hop_fixed = neighbour_is_fixed(&n);
         if (v->hop_fixed)
-                (void) link_format_mac(n.mac, v->hop_mac);
+                (void) mac_text(n.mac, v->hop_mac);
 }
 
 void path_view_add_qdisc(struct path_view *v, int nic, const struct qdisc_table *before,

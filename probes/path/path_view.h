@@ -9,6 +9,7 @@
 #include "path_address.h"
 #include "qdiscs.h"
 #include "route_words.h"
+#include "texts.h"
 
 struct path_view {
         int error;          /* -errno of the kernel's lookup; 0: there is a route */
@@ -26,7 +27,7 @@ struct path_view {
         uint32_t pmtu, mss;
         uint32_t sent, resent, received, disordered; /* segments */
         /* The next hop, as it was asked when the path was silent. */
-        char hop[ADDRESS_TEXT_MAX], hop_mac[LINK_MAC_TEXT];
+        char hop[ADDRESS_TEXT_MAX], hop_mac[MAC_TEXT_MAX];
         bool hop_is_gateway, hop_silent, hop_fixed;
         bool diverted; /* the address is in the subnet of a NIC that the route does not take */
         bool has_own;  /* diverted: that NIC has a route to the same subnet, which comes later */

@@ -52,7 +52,7 @@ static void drain(struct grpc_session *s) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         const struct grpc_session_options o = {
-                .authority = "localhost", .user_agent = "fuzz", .message_max = MESSAGE_MAX, .budget = BUDGET
+                .user_agent = "fuzz", .message_max = MESSAGE_MAX, .budget = BUDGET
         };
         struct seen s = { .asked = 0 };
         size_t piece;

@@ -49,18 +49,18 @@ static void check_secrets(const Local__RunRequest *q) {
 
 static void check_world(const Local__RunRequest *q) {
         _cleanup_identity_ struct identity i = IDENTITY_NULL;
-        _cleanup_request_world_ struct request_world w = { 0 };
+        struct environment_gang gang;
         _cleanup_environment_ struct environment e = ENVIRONMENT_NULL;
         char why[ENVIRONMENT_WHY_MAX];
         struct problem p = { .text = "" };
 
         if (request_world_facts(q->world, &i, &p) < 0 || q->world->n_slice == 0)
                 return;
-        if (request_world_view(q, &w, &p) < 0)
+        if (request_world_gang(q, &gang, &p) < 0)
                 assert(p.text[0] && p.remedy[0]);
         else
                 (void) environment_build(&i, &(struct environment_options){ .framework = FRAMEWORK_PLAIN,
-                                                                            .gang = &w.gang }, &e, why);
+                                                                            .gang = &gang }, &e, why);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -16,14 +16,14 @@ import struct
 import sys
 
 SOCKET = "/run/tpu-launchd/launchd.sock"
-VERBS = {"run": 20, "runs": 22, "stop": 24, "capture": 26, "signal": 30, "hint": 32}
+VERBS = {"run": 20, "runs": 22, "stop": 24, "capture": 26, "signal": 30}
 RUN = {"name": "1.1", "framework": "1.2", "malloc": "1.3", "user": "1.4", "env": "1.6", "directory": "1.7",
        "memlock": "1.8", "nofile": "1.9", "memory": "1.10",
        "memory_total": "1.11", "memory_high": "1.12", "cpus": "1.13", "numa": "1.14", "core": "1.15",
        "grace": "1.16", "restarts": "1.17", "preempt": "1.18",
        "share_devices": "1.19", "devices": "1.20", "generation": "2", "intent": "3", "slice": "4",
        "worker": "5"}
-NUMBERS = {("capture", "2"), ("stop", "2"), ("stop", "3"), ("signal", "2")} | {("run", RUN[k]) for k in (
+NUMBERS = {("capture", "2"), ("stop", "3"), ("signal", "2")} | {("run", RUN[k]) for k in (
     # fields that are no strings
     "memlock", "nofile", "memory", "memory_total", "memory_high", "grace", "restarts", "share_devices",
     "generation")}

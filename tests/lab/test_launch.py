@@ -171,10 +171,10 @@ class Launch(unittest.TestCase):
         self.start("soft", "sleep", "1000")
         self.ask("stop", "1=soft", user="alice")
         self.assertEqual(self.listed("soft")["status"], "TERM")
-        self.start("stubborn", "sh", "-c", "trap '' TERM; while :; do sleep 1; done")
+        self.start("stubborn", "sh", "-c", "trap '' TERM; while :; do sleep 1; done", grace=2000000)
         start = time.monotonic()
-        self.ask("stop", "1=stubborn", "2=500000")
-        self.assertLess(time.monotonic() - start, 5)
+        self.ask("stop", "1=stubborn")
+        self.assertLess(time.monotonic() - start, 10)
         self.assertEqual((self.listed("stubborn")["cause"], self.listed("stubborn")["status"]),
                          ("timeout", "KILL"))
 

@@ -178,9 +178,9 @@ class Policy(unittest.TestCase):
     def test_generations(self):
         """Asked again: the same run. A higher one: the old one ends, and all of it, before the new one
         begins."""
-        words = ["generation=1", "user=alice", "--", "sh", "-c",
+        words = ["generation=1", "grace=2000000", "user=alice", "--", "sh", "-c",
                  "trap 'sleep 0.5; exit 0' TERM; (trap '' TERM; sleep 1000) & while :; do sleep 0.1; done"]
-        first = self.ask("run", "name=gang", "grace=2000000", *words)["fields"]
+        first = self.ask("run", "name=gang", *words)["fields"]
         pid = self.show("gang", "MainPID")
         again = self.ask("run", "name=gang", *words)["fields"]
         self.assertEqual((again["5"], again["7"], self.show("gang", "MainPID")), ([1], [1], pid))
@@ -193,7 +193,7 @@ class Policy(unittest.TestCase):
         words[0] = "generation=1"
         self.assertIn("generation 2", self.refused(116, "run", "name=gang", *words)[1])
         self.assertEqual(self.listed("gang")["state"], "running")
-        self.ask("stop", "1=gang", "2=100000")
+        self.ask("stop", "1=gang")
 
     def test_busy_device_and_stale_lock(self):
         self.host.sh("touch /tmp/libtpu_lockfile; chown bob /tmp/libtpu_lockfile; mkdir -p /dev/vfio; mknod "

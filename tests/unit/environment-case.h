@@ -48,9 +48,10 @@ static inline void make_half(struct identity *i) {
         set(i, IDENTITY_TOPOLOGY, "2x4");
 }
 
-static const struct environment_host hosts_a[] = { { "a0", "10.0.0.1" }, { "a1", "10.0.0.2" } };
-static const struct environment_host hosts_b[] = { { "b0", "10.0.0.3" }, { "b1", "" } };
-static const struct environment_slice slices[] = { { "s0", hosts_a, 2 }, { "s1", hosts_b, 2 } };
+static const char *const slices[] = { "s0", "s1" };
+static const uint32_t sizes[] = { 2, 2 };
+static const char *const hosts_of[2][2] = { { "10.0.0.1", "10.0.0.2" }, { "10.0.0.3", "b1" } };
 static const struct environment_gang gang = {
-        .run = "run1", .generation = 7, .slices = slices, .n_slices = 2, .slice = 1, .worker = 1
+        .run = "run1", .generation = 7, .slices = slices, .sizes = sizes, .n_slices = 2, .slice = 1,
+        .worker = 1, .hosts = hosts_of[1], .coordinator = "10.0.0.1"
 };

@@ -16,7 +16,7 @@
 
 /* Remembers what it was asked; a test then lets the unit start or go. */
 struct fake {
-        unsigned starts, stops, kills, queries, besides;
+        unsigned starts, stops, queries, besides;
         int signalled;
         int start_error;
         char name[64], id[64], user[64];
@@ -40,12 +40,6 @@ static inline int fake_stop(void *backend, const char *name) {
         return 0;
 }
 
-static inline int fake_kill(void *backend, const char *name) {
-        (void) name;
-        ((struct fake *) backend)->kills++;
-        return 0;
-}
-
 static inline int fake_query(void *backend, const char *name) {
         (void) name;
         ((struct fake *) backend)->queries++;
@@ -66,7 +60,6 @@ static inline int fake_beside(void *backend, const struct unit_spec *s) {
 
 static const struct unit_backend fake_backend = { .start = fake_start,
                                                    .stop = fake_stop,
-                                                   .kill = fake_kill,
                                                    .signal = fake_signal,
                                                    .beside = fake_beside,
                                                    .query = fake_query };

@@ -58,10 +58,10 @@ static void test_table(void) {
                 { MEMBER, ACTION_SIGNAL, true, false },
                 { REMOTE, ACTION_SIGNAL, true, true },
                 { NOBODY, ACTION_SIGNAL, false, false },
-                { ROOT, ACTION_HINT, true, true },
-                { MEMBER, ACTION_HINT, false, false },
-                { REMOTE, ACTION_HINT, true, true },
-                { NOBODY, ACTION_HINT, false, false },
+                { ROOT, ACTION_LOG, true, true },
+                { MEMBER, ACTION_LOG, false, false },
+                { REMOTE, ACTION_LOG, true, true },
+                { NOBODY, ACTION_LOG, false, false },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(table); i++)

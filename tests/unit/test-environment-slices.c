@@ -36,6 +36,7 @@ static void test_gang_torch(void) {
                 for (g.worker = 0; g.worker < 2; g.worker++) {
                         _cleanup_environment_ struct environment e = ENVIRONMENT_NULL;
 
+                        g.hosts = hosts_of[g.slice];
                         ASSERT_OK(environment_build(&i, &o, &e, why));
                         expect(&e, "RANK", ranks[g.slice][g.worker]);
                         expect(&e, "NODE_RANK", ranks[g.slice][g.worker]);
@@ -117,24 +118,26 @@ static void test_init_args_of_the_user(void) {
 }
 
 static void test_gang_that_does_not_fit(void) {
-        static const struct environment_host bad_host[] = { { "a b", NULL }, { "x", NULL } };
-        static const struct environment_slice unequal[] = { { "s0", hosts_a, 2 }, { "s1", hosts_b, 1 } };
-        static const struct environment_slice bad_name[] = { { "s 0", hosts_a, 2 } };
-        static const struct environment_slice no_hosts[] = { { "s0", NULL, 0 } };
-        static const struct environment_slice bad[] = { { "s0", bad_host, 2 } };
-        const struct environment_gang gangs[] = {
-                { .run = "j", .slices = slices, .n_slices = 2, .slice = 2 },
-                { .run = "j", .slices = slices, .n_slices = 2, .worker = 2 },
-                { .run = "j", .slices = unequal, .n_slices = 2 },
-                { .run = "j", .slices = bad_name, .n_slices = 1 },
-                { .run = "j", .slices = no_hosts, .n_slices = 1 },
-                { .run = "j", .slices = bad, .n_slices = 1 },
-                { .run = "j", .slices = NULL, .n_slices = 0 },
-                { .run = "j", .slices = slices, .n_slices = 2, .coordinator = "a\nb" },
-        };
+        static const char *const bad_slice[] = { "s 0" }, *const bad_host[] = { "a b", "x" };
+        static const uint32_t unequal[] = { 2, 1 }, no_hosts[] = { 0 };
+        struct environment_gang gangs[8];
         _cleanup_identity_ struct identity i = IDENTITY_NULL;
         char why[256];
 
+        for (size_t g = 0; g < ELEMENTSOF(gangs); g++)
+                gangs[g] = gang;
+        gangs[0].slice = 2;
+        gangs[1].worker = 2;
+        gangs[2].sizes = unequal;
+        gangs[3].slices = bad_slice;
+        gangs[4].sizes = no_hosts;
+        gangs[5].hosts = bad_host;
+        gangs[6].coordinator = NULL;
+        gangs[7].coordinator = "a\nb";
+        for (size_t g = 3; g < 5; g++) {
+                gangs[g].n_slices = 1;
+                gangs[g].slice = 0;
+        }
         for (size_t g = 0; g < ELEMENTSOF(gangs); g++) {
                 struct environment_options o = { .framework = FRAMEWORK_PLAIN, .gang = &gangs[g] };
                 struct environment e = ENVIRONMENT_NULL;
@@ -228,6 +231,7 @@ static void test_one_slice_left(void) {
         g.slices = &slices[1];
         g.n_slices = 1;
         g.slice = 0;
+        g.coordinator = NULL;
         ASSERT_OK(environment_build(&i, &o, &e, why));
         expect(&e, "MEGASCALE_COORDINATOR_ADDRESS", "10.0.0.3");
         expect(&e, "MEGASCALE_NUM_SLICES", "1");

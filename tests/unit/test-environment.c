@@ -246,6 +246,7 @@ static void test_ray(void) {
 
         make_half(&i);
         g.slice = g.worker = 0;
+        g.hosts = hosts_of[0];
         ASSERT_OK(environment_build(&i, &o, &head, why));
         expect(&head, "RAY_ADDRESS", "10.0.0.1:6379");
         expect(&head, "TPU_RAY_START",
@@ -256,6 +257,7 @@ static void test_ray(void) {
         expect(&head, "JAX_COORDINATOR_ADDRESS", "10.0.0.1:8476");
         expect(&head, "RAY_EXPERIMENTAL_NOSET_TPU_VISIBLE_CHIPS", "1");
         g.slice = 1; /* its worker 0 is a head of its slice, not of Ray */
+        g.hosts = hosts_of[1];
         ASSERT_OK(environment_build(&i, &o, &other, why));
         ASSERT_TRUE(startswith(
                 environment_get(&other, "TPU_RAY_START"),

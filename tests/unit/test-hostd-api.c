@@ -95,15 +95,13 @@ static struct run_seen progress_of(const char *run, void *userdata) {
                                                         [GOODPUT_STALL] = 30 * USEC_PER_SEC } };
 
         if (streq(run, "train"))
-                return (struct run_seen){ .log = userdata, .goodput = &half, .suspicion = "no step" };
-        return (struct run_seen){ .log = NULL };
+                return (struct run_seen){ .step = userdata, .goodput = &half, .suspicion = "no step" };
+        return (struct run_seen){ .step = NULL };
 }
 
 static void test_runs(void) {
         struct host_runs *l = calloc(1, sizeof(*l));
-        struct run_progress p = {
-                .progress = { .lines = 1, .last_step = 12, .last = { .step = 12, .seconds = 0.5 } }
-        };
+        struct step_line p = { .step = 12, .seconds = 0.5 };
         json_t *list;
 
         ASSERT_TRUE(l);

@@ -4,17 +4,12 @@
 #include "tail.h"
 #include "test.h"
 
-static const char hint_text[_HINT_MAX][CAUSE_TEXT_MAX] = { "chip 2: link down", "the kernel killed python3",
-                                                           "h2 was lost",
-                                                           "the machine goes" };
-
 /* Evidence by its parts; what is left out is as of a run of which nothing but its record is known. */
 struct row {
         const char *result, *code, *status;
         uint32_t oom_kills;
         bool not_executed, rebooted, stop_asked, preempted, checkpoint, container;
         int unkillable;
-        unsigned hints;
         const char *line; /* of its log, or NULL */
         enum cause cause;
         const char *why; /* a part of it */
@@ -24,7 +19,7 @@ static const struct row table[] = {
         { .result = "success", .code = "exited", .status = "0", .cause = CAUSE_SUCCESS,
           .why = "ended with 0" },
         /* success is success, whatever else was seen */
-        { .result = "success", .code = "exited", .status = "0", .hints = 15, .stop_asked = true,
+        { .result = "success", .code = "exited", .status = "0", .stop_asked = true,
           .preempted = true,
           .line = "Megascale detects a hang", .cause = CAUSE_SUCCESS },
         { .result = "success", .code = "killed", .status = "TERM", .cause = CAUSE_STOPPED, .why = "TERM" },
@@ -43,7 +38,7 @@ static const struct row table[] = {
         { .result = "exit-code", .code = "exited", .status = "3", .cause = CAUSE_EXIT_CODE, .why = "3" },
         { .result = "exit-code", .code = "exited", .status = "93", .cause = CAUSE_NEVER_RESTART,
           .why = "93" },
-        { .result = "exit-code", .code = "exited", .status = "93", .preempted = true, .hints = 15,
+        { .result = "exit-code", .code = "exited", .status = "93", .preempted = true,
           .cause = CAUSE_NEVER_RESTART },
         { .result = "exit-code", .code = "exited", .status = "203", .cause = CAUSE_NOT_STARTED },
         { .result = "exit-code", .code = "exited", .status = "127", .not_executed = true,
@@ -71,23 +66,12 @@ static const struct row table[] = {
           .cause = CAUSE_TIMEOUT },
         { .result = "exit-code", .code = "exited", .status = "1", .oom_kills = 2, .cause = CAUSE_OOM_KILL,
           .why = "killed 2 " },
-        { .result = "signal", .code = "killed", .status = "KILL", .hints = 1u << HINT_OOM_KILL,
-          .cause = CAUSE_OOM_KILL,
-          .why = "the kernel killed python3" },
-        { .result = "signal", .code = "killed", .status = "BUS", .hints = 1u << HINT_DEVICE_LOST,
-          .cause = CAUSE_DEVICE_LOST,
-          .why = "chip 2" },
-        { .result = "exit-code", .code = "exited", .status = "1",
-          .hints = 1u << HINT_PEER_LOST | 1u << HINT_DEVICE_LOST,
-          .cause = CAUSE_DEVICE_LOST },
         { .result = "exit-code", .code = "exited", .status = "1", .preempted = true,
           .cause = CAUSE_PREEMPTED, .why = "no checkpoint" },
         { .result = "exit-code", .code = "exited", .status = "143", .preempted = true, .checkpoint = true,
           .cause = CAUSE_PREEMPTED,
           .why = "a checkpoint of step 41 since" },
         { .result = "success", .code = "killed", .status = "TERM", .preempted = true,
-          .cause = CAUSE_PREEMPTED },
-        { .result = "success", .code = "killed", .status = "TERM", .hints = 1u << HINT_PREEMPTED,
           .cause = CAUSE_PREEMPTED },
         { .result = "unknown", .cause = CAUSE_UNKNOWN },
         { .result = "unknown", .rebooted = true, .cause = CAUSE_HOST_DOWN },
@@ -172,8 +156,7 @@ static void test_table(void) {
                 struct end_evidence e = { .record = &r, .rebooted = t->rebooted, .stop_asked = t->stop_asked,
                                       .container = t->container, .preempted = t->preempted,
                                       .checkpoint = t->checkpoint,
-                                      .checkpoint_step = 41, .unkillable = t->unkillable, .hints = t->hints,
-                                      .hint_text = hint_text,
+                                      .checkpoint_step = 41, .unkillable = t->unkillable,
                                       .log = t->line ? log_sign_find(t->line, strlen(t->line)) : -1 };
                 struct cause_found f;
 
@@ -190,15 +173,12 @@ static void test_table(void) {
 
 static void test_names(void) {
         enum cause c;
-        enum hint h;
 
         for (enum cause i = CAUSE_SUCCESS; i < _CAUSE_MAX; i++) {
                 ASSERT_OK(cause_parse(cause_name(i), &c));
                 ASSERT_EQ(c, i);
         }
         ASSERT_EQ(cause_parse("", &c), -EINVAL);
-        ASSERT_OK(hint_parse("device-lost", &h));
-        ASSERT_EQ(hint_parse("success", &h), -EINVAL);
         for (int i = 0; log_sign(i); i++)
                 ASSERT_TRUE(log_sign(i)->why[0] && log_sign(i)->remedy[0] && log_sign(i)->words[0]);
         ASSERT_TRUE(!log_sign(-1) && !log_sign(1000));

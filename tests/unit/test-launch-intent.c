@@ -84,8 +84,6 @@ static void test_higher_generation(void) {
         ASSERT_EQ(b.fake.starts, 1);
         reply = list(&b, 1);
         ASSERT_EQ(reply->run[0]->generation, 1);
-        ASSERT_EQ(reply->run[0]->next_generation, 2);
-        ASSERT_STREQ(reply->run[0]->slice, "slice-a");
         local__run_list_reply__free_unpacked(reply, NULL);
         expect_error(&b, ask_generation(&b, "train", 1), ESTALE, "generation 2");
         record(&b, "success", "killed", "TERM");
@@ -378,7 +376,7 @@ static void test_waits_for_devices(void) {
         expect_reply(&b, fd, 2, false, "running");
 }
 
-/* And not for ever: then the refusal names who has it, also in the list. */
+/* And not for ever: then the refusal names who has it. */
 static void test_never_free(void) {
         Local__RunListReply *reply;
         _cleanup_bench_ struct bench b;
@@ -395,7 +393,6 @@ static void test_never_free(void) {
         expect_error(&b, fd, EBUSY, "/dev/vfio/2 is in use by process 812");
         reply = list(&b, 1);
         ASSERT_STREQ(reply->run[0]->state, "exited");
-        ASSERT_TRUE(strstr(reply->run[0]->refused, "/dev/vfio/2") != NULL);
         local__run_list_reply__free_unpacked(reply, NULL);
 }
 

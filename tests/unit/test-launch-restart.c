@@ -139,21 +139,6 @@ static void test_stop(void) {
         ASSERT_EQ(b.fake.starts, 2);
 }
 
-/* A stop that is refused stops nothing: the run is still restarted when it fails. */
-static void test_stop_with_too_long_a_grace(void) {
-        Local__StopRequest q = LOCAL__STOP_REQUEST__INIT;
-        _cleanup_bench_ struct bench b;
-
-        bench_init(&b);
-        begin(&b, "a", 1, NULL);
-        q.name = (char[]){ "a" };
-        q.grace_usec = USEC_PER_SEC;
-        expect_error(&b, ask(&b, LOCAL__KIND__KIND_STOP_REQUEST, &q.base), ERANGE, "grace");
-        ASSERT_EQ(b.fake.stops, 0);
-        end(&b, "exit-code", "exited", "1");
-        wait_for_starts(&b, 2);
-}
-
 /* What a person is told to type has the run's name and the process in it. */
 static void test_remedies_can_be_typed(void) {
         char text[128] = "tpuctl logs NAME; ps -p PID; tpuctl stop NAME";
@@ -281,27 +266,6 @@ static void test_preempted(void) {
         ASSERT_EQ(fstatat(b.host.root_fd, "run/tpu-launchd/handover/a.preempt", &st, 0), -1);
 }
 
-static void test_hint(void) {
-        Local__Hint q = LOCAL__HINT__INIT;
-        _cleanup_bench_ struct bench b;
-        Local__HintReply *reply;
-
-        bench_init(&b);
-        begin(&b, "a", 0, NULL);
-        q.cause = (char[]){ "device-lost" };
-        q.text = (char[]){ "chip 2: link down" };
-        reply = (Local__HintReply *) take(&b, ask(&b, LOCAL__KIND__KIND_HINT, &q.base),
-                                          LOCAL__KIND__KIND_HINT_REPLY,
-                                          &local__hint_reply__descriptor);
-        ASSERT_EQ(reply->runs, 1);
-        local__hint_reply__free_unpacked(reply, NULL);
-        q.cause = (char[]){ "success" };
-        expect_error(&b, ask(&b, LOCAL__KIND__KIND_HINT, &q.base), EINVAL, "'success'");
-        expect_run(&b, "running", "", ""); /* it makes nothing happen */
-        end(&b, "signal", "killed", "BUS");
-        expect_run(&b, "exited", "device-lost", "BUS");
-}
-
 /* A process in state D: what waited for the end is told so, and nothing is started over it. */
 static void test_unkillable(void) {
         Local__StopRequest q = LOCAL__STOP_REQUEST__INIT;
@@ -325,8 +289,8 @@ static void test_unkillable(void) {
 int main(void) {
         void (*const tests[])(void) = {
                 test_started_again, test_over_our_own_death, test_ends_that_are_final, test_stop,
-                        test_stop_with_too_long_a_grace, test_remedies_can_be_typed, test_refused_once,
-                test_devices_are_not_free, test_preempted, test_hint, test_unkillable,
+                test_remedies_can_be_typed, test_refused_once,
+                test_devices_are_not_free, test_preempted, test_unkillable,
         };
 
         return bench_main(tests, ELEMENTSOF(tests));

@@ -4,6 +4,7 @@
 #include "metadata_copy.h"
 #include "metadata_token.h"
 #include "scratch.h"
+#include "texts.h"
 
 #define JSON "application/json"
 #define NIC                                                                                                 \
@@ -19,13 +20,13 @@ static struct metadata_answer good(const char *type, const char *body) {
 static void test_nics(void) {
         struct metadata_answer a = good(JSON, "[" NIC ", {\"mac\": \"42:01:0a:80:01:02\"}]");
         struct metadata_facts f = { .machine_type = "kept" };
-        char why[METADATA_WHY_MAX], mac[METADATA_MAC_TEXT];
+        char why[METADATA_WHY_MAX], mac[MAC_TEXT_MAX];
 
         ASSERT_OK(metadata_take(&f, METADATA_NICS, &a, why));
         ASSERT_EQ(f.n_nics, 2);
         ASSERT_EQ(f.nics[0].mtu, 8896);
         ASSERT_STREQ(f.nics[0].ip, "10.128.0.2");
-        ASSERT_STREQ(metadata_mac_text(f.nics[0].mac, mac), "42:01:0a:80:00:02");
+        ASSERT_STREQ(mac_text(f.nics[0].mac, mac), "42:01:0a:80:00:02");
         ASSERT_EQ(f.nics[1].mtu, 0);
         ASSERT_STREQ(f.machine_type, "kept");
 }

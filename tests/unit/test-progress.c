@@ -156,18 +156,4 @@ static void checkpoints(void) {
         ASSERT_FALSE(checkpoint_line_parse(NULL, 0, &step));
 }
 
-static void progress_goes_back(void) {
-        struct step_line a = { .step = 100, .seconds = 1 }, b = { .step = 90, .seconds = 2 };
-        struct progress p = { 0 };
-
-        progress_step(&p, &a, 5);
-        ASSERT_EQ(p.lines, 1);
-        ASSERT_EQ(p.last_step, 100);
-        progress_step(&p, &b, 9);
-        ASSERT_EQ(p.lines, 2);
-        ASSERT_EQ(p.last_step, 90);
-        ASSERT_EQ(p.last_at, 9);
-        ASSERT_TRUE(near(p.last.seconds, 2));
-}
-
-TEST_MAIN(real_lines, other_real_lines, optional_numbers, refused, hostile, checkpoints, progress_goes_back)
+TEST_MAIN(real_lines, other_real_lines, optional_numbers, refused, hostile, checkpoints)

@@ -246,7 +246,6 @@ static void announced_and_idle(void) {
         pass(&c, 15 * S);
         ASSERT_EQ(c.suspected, 1);
         ASSERT_EQ(c.w.suspicion.kind, SUSPICION_PAUSE);
-        ASSERT_EQ(c.w.suspicion.pause, PAUSE_EVALUATION);
         pass(&c, 40 * S);
         ASSERT_EQ(c.counts, 0); /* but nobody is to look at all hosts for it yet */
         steps(&c, 9, S);

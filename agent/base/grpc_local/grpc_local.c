@@ -185,8 +185,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
 /* --- Asking ------------------------------------------------------------------------------------------ */
 
 static int start_connection(struct grpc_local *l, int fd) {
-        const struct grpc_session_options o = { .authority = "localhost",
-                                                .user_agent = l->user_agent,
+        const struct grpc_session_options o = { .user_agent = l->user_agent,
                                                 .message_max = l->options.message_max,
                                                 .budget = l->options.budget };
         int r;

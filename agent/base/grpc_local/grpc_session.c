@@ -3,35 +3,35 @@
 
 #include <assert.h>
 #include <nghttp2/nghttp2.h>
-#include <strings.h>
 
 #include "grow.h"
 #include "texts.h"
 
 /* --- Messages ----------------------------------------------------------------------------------------- */
 
-static const char *const names[_GRPC_STATUS_MAX] = {
-        [GRPC_OK] = "OK",
-        [GRPC_CANCELLED] = "CANCELLED",
-        [GRPC_UNKNOWN] = "UNKNOWN",
-        [GRPC_INVALID_ARGUMENT] = "INVALID_ARGUMENT",
-        [GRPC_DEADLINE_EXCEEDED] = "DEADLINE_EXCEEDED",
-        [GRPC_NOT_FOUND] = "NOT_FOUND",
-        [GRPC_ALREADY_EXISTS] = "ALREADY_EXISTS",
-        [GRPC_PERMISSION_DENIED] = "PERMISSION_DENIED",
-        [GRPC_RESOURCE_EXHAUSTED] = "RESOURCE_EXHAUSTED",
-        [GRPC_FAILED_PRECONDITION] = "FAILED_PRECONDITION",
-        [GRPC_ABORTED] = "ABORTED",
-        [GRPC_OUT_OF_RANGE] = "OUT_OF_RANGE",
-        [GRPC_UNIMPLEMENTED] = "UNIMPLEMENTED",
-        [GRPC_INTERNAL] = "INTERNAL",
-        [GRPC_UNAVAILABLE] = "UNAVAILABLE",
-        [GRPC_DATA_LOSS] = "DATA_LOSS",
-        [GRPC_UNAUTHENTICATED] = "UNAUTHENTICATED",
+/* By number, from 0 on. */
+static const char *const names[] = {
+        "OK",
+        "CANCELLED",
+        "UNKNOWN",
+        "INVALID_ARGUMENT",
+        "DEADLINE_EXCEEDED",
+        "NOT_FOUND",
+        "ALREADY_EXISTS",
+        "PERMISSION_DENIED",
+        "RESOURCE_EXHAUSTED",
+        "FAILED_PRECONDITION",
+        "ABORTED",
+        "OUT_OF_RANGE",
+        "UNIMPLEMENTED",
+        "INTERNAL",
+        "UNAVAILABLE",
+        "DATA_LOSS",
+        "UNAUTHENTICATED",
 };
 
-const char *grpc_status_name(enum grpc_status s) {
-        return (unsigned) s < _GRPC_STATUS_MAX ? names[s] : names[GRPC_UNKNOWN];
+const char *grpc_status_name(unsigned status) {
+        return names[status < ELEMENTSOF(names) ? status : GRPC_UNKNOWN];
 }
 
 /* --- Frames ----------------------------------------------------------------------------------------- */
@@ -63,14 +63,13 @@ int grpc_frame_next(const uint8_t *data, size_t len, size_t max, struct grpc_fra
 /* --- Headers ---------------------------------------------------------------------------------------- */
 
 /* Percent-decodes; what a terminal might obey, and all beyond ASCII, becomes '?'. */
-static void decode(const char *value, size_t len, char text[static GRPC_WHY_MAX]) {
+static void decode(const char *value, char text[static GRPC_WHY_MAX]) {
         size_t n = 0;
 
-        for (size_t i = 0; i < len && n + 1 < GRPC_WHY_MAX; i++) {
+        for (size_t i = 0; value[i] && n + 1 < GRPC_WHY_MAX; i++) {
                 char c = value[i];
 
-                if (c == '%' && len - i > 2 && hex_digit(value[i + 1]) >= 0 &&
-                    hex_digit(value[i + 2]) >= 0) {
+                if (c == '%' && hex_digit(value[i + 1]) >= 0 && hex_digit(value[i + 2]) >= 0) {
                         c = (char) (hex_digit(value[i + 1]) << 4 | hex_digit(value[i + 2]));
                         i += 2;
                 }
@@ -79,46 +78,23 @@ static void decode(const char *value, size_t len, char text[static GRPC_WHY_MAX]
         text[n] = '\0';
 }
 
-static enum grpc_status parse_status(const char *value, size_t len) {
-        unsigned n = 0;
+static unsigned parse_status(const char *value) {
+        size_t n = strspn(value, "0123456789");
+        unsigned status = n >= 1 && n <= 2 && !value[n] ? (unsigned) atoi(value) : GRPC_UNKNOWN;
 
-        if (len < 1 || len > 2)
-                return GRPC_UNKNOWN;
-        for (size_t i = 0; i < len; i++) {
-                if (value[i] < '0' || value[i] > '9')
-                        return GRPC_UNKNOWN;
-                n = n * 10 + (unsigned) (value[i] - '0');
-        }
-        return n < _GRPC_STATUS_MAX ? (enum grpc_status) n : GRPC_UNKNOWN;
+        return status < ELEMENTSOF(names) ? status : GRPC_UNKNOWN;
 }
 
-/* Whether the line is of that name (with its colon); then value and len are what it says. */
-static bool header_is(const char *line, size_t len, const char *name, const char **value, size_t *ret_len) {
-        size_t at = strlen(name);
-
-        if (len < at || strncasecmp(line, name, at) != 0)
-                return false;
-        while (at < len && (line[at] == ' ' || line[at] == '\t'))
-                at++;
-        while (len > at && (line[len - 1] == '\r' || line[len - 1] == '\n' || line[len - 1] == ' '))
-                len--;
-        *value = line + at;
-        *ret_len = len - at;
-        return true;
-}
-
-void grpc_head_take(struct grpc_head *h, const char *line, size_t len) {
-        static const char type[] = "application/grpc";
-        const char *value;
-        size_t n;
-
-        if (header_is(line, len, "grpc-status:", &value, &n)) {
+void grpc_head_take(struct grpc_head *h, const char *name, const char *value) {
+        if (streq(name, ":status"))
+                h->http = atoi(value);
+        else if (streq(name, "grpc-status")) {
                 h->has_status = true;
-                h->status = parse_status(value, n);
-        } else if (header_is(line, len, "grpc-message:", &value, &n))
-                decode(value, n, h->message);
-        else if (header_is(line, len, "content-type:", &value, &n))
-                h->is_grpc = n >= sizeof(type) - 1 && memcmp(value, type, sizeof(type) - 1) == 0;
+                h->status = parse_status(value);
+        } else if (streq(name, "grpc-message"))
+                decode(value, h->message);
+        else if (streq(name, "content-type"))
+                h->is_grpc = startswith(value, "application/grpc");
 }
 
 /* --- The session -------------------------------------------------------------------------------------- */
@@ -139,7 +115,7 @@ struct call {
         enum state state;
         int32_t stream;
         struct grpc_head head;
-        int http, error; /* error: what it ended with before it was looked at */
+        int error; /* what it ended with before it was looked at */
         char why[WHY_MAX];
         uint8_t out[GRPC_FRAME_HEAD + GRPC_SESSION_REQUEST_MAX];
         size_t out_len, out_at;
@@ -154,7 +130,7 @@ struct grpc_session {
         struct call calls[GRPC_SESSION_CALLS_MAX];
         size_t n_open, n_ended, message_max, budget, left;
         bool goodbye; /* the server said that it goes, and that nothing is wrong */
-        char authority[64], user_agent[64];
+        char user_agent[64];
 };
 
 /* --- What libnghttp2 tells --------------------------------------------------------------------------- */
@@ -175,24 +151,15 @@ static void end_call(struct call *c, int error, const char *why) {
         (void) snprintf(c->why, sizeof(c->why), "%s", why);
 }
 
+/* libnghttp2 ends both texts by NUL, and takes none within them. */
 static int on_header(nghttp2_session *http2, const nghttp2_frame *frame, const uint8_t *name,
                      size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags,
                      void *userdata) {
         struct call *c = call_of(http2, frame->hd.stream_id);
-        char line[GRPC_WHY_MAX + 32];
-        int n;
 
-        (void) flags, (void) userdata;
-        if (!c)
-                return 0;
-        if (name_len == 7 && memcmp(name, ":status", 7) == 0) {
-                c->http =
-                        value_len == 3 ? (int) strtol((const char *) value, NULL, 10) : 0; /* ended by NUL */
-                return 0;
-        }
-        n = snprintf(line, sizeof(line), "%.*s: %.*s", (int) MIN(name_len, (size_t) 24), (const char *) name,
-                     (int) MIN(value_len, (size_t) GRPC_WHY_MAX), (const char *) value);
-        grpc_head_take(&c->head, line, MIN((size_t) n, sizeof(line) - 1));
+        (void) name_len, (void) value_len, (void) flags, (void) userdata;
+        if (c)
+                grpc_head_take(&c->head, (const char *) name, (const char *) value);
         return 0;
 }
 
@@ -268,7 +235,7 @@ static int judge_answer(const struct call *c, struct grpc_frame *f, char why[sta
                 return c->error;
         }
         if (!c->head.has_status)
-                return text_fail(why, WHY_MAX, -EBADMSG, "HTTP status %d, and none of gRPC", c->http);
+                return text_fail(why, WHY_MAX, -EBADMSG, "HTTP status %d, and none of gRPC", c->head.http);
         if (c->head.status != GRPC_OK) {
                 (void) snprintf(why, WHY_MAX, "%s: %.100s", grpc_status_name(c->head.status),
                                 c->head.message);
@@ -328,7 +295,7 @@ static int submit(struct call *c, const char *method, usec_t timeout) {
                 FIELD(":method", "POST"),
                 FIELD(":scheme", "http"),
                 FIELD(":path", method),
-                FIELD(":authority", s->authority),
+                FIELD(":authority", "localhost"),
                 FIELD("te", "trailers"),
                 FIELD("content-type", "application/grpc"),
                 FIELD("user-agent", s->user_agent),
@@ -366,7 +333,7 @@ int grpc_session_ask(struct grpc_session *s, const struct grpc_session_question 
         c->out_len = GRPC_FRAME_HEAD + q->len;
         c->out_at = c->in_len = 0;
         c->head = (struct grpc_head){ .has_status = false };
-        c->http = c->error = 0;
+        c->error = 0;
         c->done = q->done;
         c->userdata = q->userdata;
         r = submit(c, q->method, q->timeout);
@@ -440,7 +407,6 @@ int grpc_session_new(const struct grpc_session_options *o, struct grpc_session *
                 s->calls[i].session = s;
         s->message_max = o->message_max;
         s->budget = s->left = o->budget;
-        (void) snprintf(s->authority, sizeof(s->authority), "%s", o->authority);
         (void) snprintf(s->user_agent, sizeof(s->user_agent), "%s", o->user_agent);
         r = make_session(s, callbacks);
         nghttp2_session_callbacks_del(callbacks);

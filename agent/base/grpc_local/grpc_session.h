@@ -11,31 +11,16 @@
 #define GRPC_FRAME_HEAD 5
 #define GRPC_WHY_MAX 256
 
-enum grpc_status {
-        GRPC_OK = 0,
-        GRPC_CANCELLED,
-        GRPC_UNKNOWN,
-        GRPC_INVALID_ARGUMENT,
-        GRPC_DEADLINE_EXCEEDED,
-        GRPC_NOT_FOUND,
-        GRPC_ALREADY_EXISTS,
-        GRPC_PERMISSION_DENIED,
-        GRPC_RESOURCE_EXHAUSTED,
-        GRPC_FAILED_PRECONDITION,
-        GRPC_ABORTED,
-        GRPC_OUT_OF_RANGE,
-        GRPC_UNIMPLEMENTED,
-        GRPC_INTERNAL,
-        GRPC_UNAVAILABLE,
-        GRPC_DATA_LOSS,
-        GRPC_UNAUTHENTICATED,
-        _GRPC_STATUS_MAX,
-};
+/* Those numbers of a status that are looked at. */
+#define GRPC_OK 0u
+#define GRPC_UNKNOWN 2u
+#define GRPC_UNIMPLEMENTED 12u
 
-/* What the header lines of one answer said, trailers included. Begins zeroed. */
+/* What the headers of one answer said, trailers included. Begins zeroed. */
 struct grpc_head {
         bool has_status, is_grpc;
-        enum grpc_status status;    /* GRPC_UNKNOWN for a number that is none */
+        int http;                   /* its own status */
+        unsigned status;            /* GRPC_UNKNOWN for a number that is none */
         char message[GRPC_WHY_MAX]; /* percent-decoded, printable; may be empty */
 };
 
@@ -54,12 +39,12 @@ struct grpc_frame {
  */
 int grpc_frame_next(const uint8_t *data, size_t len, size_t max, struct grpc_frame *ret);
 
-/* Takes one header line, "name: value" with or without its end; what is not gRPC's is passed over. */
-void grpc_head_take(struct grpc_head *h, const char *line, size_t len);
-const char *grpc_status_name(enum grpc_status s);
+/* Takes one header, the name in lower case as HTTP/2 has it; what is not gRPC's is passed over. */
+void grpc_head_take(struct grpc_head *h, const char *name, const char *value);
+const char *grpc_status_name(unsigned status);
 
 /*
- * Unary gRPC calls over one HTTP/2 connection in plain text, any number at a time, as bytes in and out: no
+ * Unary gRPC calls of "localhost" over one HTTP/2 connection in plain text, any number at a time, as bytes in and out: no
  * socket, no clock. HTTP/2 is libnghttp2's. Measured against libcurl with a connection for each call, on one
  * machine: 0.47 ms of CPU a call there, 0.5 ms for a whole round of fifteen here.
  *
@@ -72,7 +57,7 @@ const char *grpc_status_name(enum grpc_status s);
 #define GRPC_SESSION_METHOD_MAX 128
 
 struct grpc_session_options {
-        const char *authority, *user_agent; /* copied */
+        const char *user_agent; /* copied */
         size_t message_max;                 /* of an answer */
         size_t budget;                      /* bytes that the peer may send between two resets */
 };

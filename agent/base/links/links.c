@@ -229,24 +229,6 @@ void link_table_clear(struct link_table *t) {
         *t = LINK_TABLE_NULL;
 }
 
-const char *link_format_mac(const uint8_t mac[static 6], char buf[static LINK_MAC_TEXT]) {
-        (void) snprintf(buf, LINK_MAC_TEXT, "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2], mac[3],
-                        mac[4], mac[5]);
-        return buf;
-}
-
-bool link_parse_mac(const char *text, uint8_t ret[static 6]) {
-        uint8_t mac[6];
-        char again[LINK_MAC_TEXT];
-
-        if (sscanf(text, "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx", &mac[0], &mac[1], &mac[2], &mac[3], &mac[4],
-                   &mac[5]) != 6 ||
-            !streq(link_format_mac(mac, again), text))
-                return false;
-        memcpy(ret, mac, sizeof(mac));
-        return true;
-}
-
 bool link_is_made(const struct link *l) {
         return l->peer_elsewhere &&
                (streq(l->kind, "veth") || streq(l->kind, "macvlan") || streq(l->kind, "ipvlan"));

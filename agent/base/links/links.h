@@ -59,11 +59,6 @@ const struct link *link_by_index(const struct link_table *t, int index);
 const struct link *link_by_name(const struct link_table *t, const char *name);
 #define _cleanup_links_ _cleanup_(link_table_clear)
 
-/* A NIC's MAC address as text, "02:00:00:00:00:0a", and back; false: text is something else. */
-#define LINK_MAC_TEXT 18
-const char *link_format_mac(const uint8_t mac[static 6], char buf[static LINK_MAC_TEXT]);
-bool link_parse_mac(const char *text, uint8_t ret[static 6]);
-
 /*
  * Whether this is a data-centre NIC, recognised by kind and bus, not by name: an Ethernet device that is
  * hardware (no kind) on PCI or virtio or a bus that is not known, or, where there is no hardware at all, one

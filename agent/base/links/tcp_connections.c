@@ -51,8 +51,6 @@ static void fill_connection(struct tcp_connection *c, const struct inet_diag_msg
         c->interface = m->id.idiag_if;
         c->unread = m->idiag_rqueue;
         c->unsent = m->idiag_wqueue;
-        c->uid = m->idiag_uid;
-        c->inode = m->idiag_inode;
         c->cookie = (uint64_t) m->id.idiag_cookie[1] << 32 | m->id.idiag_cookie[0];
         if (a[INET_DIAG_CGROUP_ID] && nla_len(a[INET_DIAG_CGROUP_ID]) == sizeof(c->cgroup))
                 c->cgroup = nla_get_u64(a[INET_DIAG_CGROUP_ID]);

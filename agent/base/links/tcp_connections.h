@@ -20,7 +20,6 @@ struct tcp_connection {
         uint8_t timer;
         uint32_t interface; /* that it is bound to, 0: none */
         uint32_t unread, unsent; /* bytes: not read by the program; not acknowledged by the peer */
-        uint32_t uid, inode;
         uint64_t cookie; /* no other socket of this boot has it */
         /* its id, which is the inode of its folder; 0 when this kernel does not tell (before 5.9) */
         uint64_t cgroup;

@@ -161,20 +161,15 @@ static int name_file_read(struct name_file *f, char why[static NAME_LIST_WHY_MAX
         return 0;
 }
 
+static int compare_name(const void *name, const void *entry) {
+        return strcmp(name, ((const struct entry *) entry)->name);
+}
+
 static const char *name_file_find(const struct name_file *f, const char *name) {
-        size_t low = 0, high = f->n;
+        const struct entry *e = f->n > 0 ? bsearch(name, f->entries, f->n, sizeof(*e), compare_name) : NULL;
 
-        while (low < high) {
-                size_t middle = low + (high - low) / 2;
-                int order = strcmp(f->entries[middle].name, name);
-
-                if (order == 0)
-                        return f->entries[middle].value;
-                if (order < 0)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
+        if (e)
+                return e->value;
         for (size_t i = f->n; i < f->n + f->stars; i++)
                 if (strncmp(f->entries[i].name, name, strlen(f->entries[i].name) - 1) == 0)
                         return f->entries[i].value;

@@ -15,8 +15,8 @@ static json_t *nics_to_json(const struct metadata_facts *f) {
         json_t *array = json_array();
 
         for (size_t i = 0; array && i < f->n_nics; i++) {
-                char mac[METADATA_MAC_TEXT];
-                json_t *o = json_pack("{s:s, s:s}", "mac", metadata_mac_text(f->nics[i].mac, mac), "ip",
+                char mac[MAC_TEXT_MAX];
+                json_t *o = json_pack("{s:s, s:s}", "mac", mac_text(f->nics[i].mac, mac), "ip",
                                       f->nics[i].ip);
                 int r = json_array_append_new(array, o);
 
@@ -129,13 +129,13 @@ struct copy_search {
 
 static int find_mac(const char *name, void *userdata) {
         const struct copy_search *s = userdata;
-        char path[64], address[32], mac[METADATA_MAC_TEXT];
+        char path[64], address[32], mac[MAC_TEXT_MAX];
 
         (void) snprintf(path, sizeof(path), "/sys/class/net/%.40s/address", name);
         if (host_read(s->host, path, address, sizeof(address), NULL) < 0)
                 return 0;
         for (size_t i = 0; i < s->facts->n_nics; i++)
-                if (streq(address, metadata_mac_text(s->facts->nics[i].mac, mac)))
+                if (streq(address, mac_text(s->facts->nics[i].mac, mac)))
                         return 1;
         return 0;
 }

@@ -39,35 +39,14 @@ static int refuse_value(char why[static METADATA_WHY_MAX], const char *text) {
 
 /* --- NICs --------------------------------------------------------------------------------------------- */
 
-const char *metadata_mac_text(const uint8_t mac[static 6], char buf[static METADATA_MAC_TEXT]) {
-        (void) snprintf(buf, METADATA_MAC_TEXT, "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2],
-                        mac[3], mac[4], mac[5]);
-        return buf;
-}
-
-static int parse_mac(const char *text, uint8_t ret[static 6]) {
-        uint8_t mac[6];
-
-        if (!text || strlen(text) != METADATA_MAC_TEXT - 1)
-                return -EBADMSG;
-        for (size_t i = 0; i < 6; i++) {
-                int high = hex_digit(text[3 * i]), low = hex_digit(text[3 * i + 1]);
-
-                if (high < 0 || low < 0 || (i < 5 && text[3 * i + 2] != ':'))
-                        return -EBADMSG;
-                mac[i] = (uint8_t) (high << 4 | low);
-        }
-        memcpy(ret, mac, sizeof(mac));
-        return 0;
-}
-
 static const char *parse_nic(const json_t *o, struct metadata_nic *nic) {
-        const json_t *mtu = json_object_get(o, "mtu"), *ip = json_object_get(o, "ip");
+        const json_t *mac = json_object_get(o, "mac"), *mtu = json_object_get(o, "mtu"),
+                     *ip = json_object_get(o, "ip");
         struct in_addr address;
 
         if (!json_is_object(o))
                 return "it is no object";
-        if (parse_mac(json_string_value(json_object_get(o, "mac")), nic->mac) < 0)
+        if (!json_is_string(mac) || !mac_parse(json_string_value(mac), nic->mac))
                 return "its mac is no MAC address";
         if (mtu) {
                 json_int_t v = json_integer_value(mtu);

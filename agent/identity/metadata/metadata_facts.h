@@ -83,9 +83,6 @@ bool metadata_facts_equal(const struct metadata_facts *a, const struct metadata_
 
 /* An array of {"mac", "mtu", "ip", …} into nics. -EBADMSG with why. */
 int metadata_nics_parse(const json_t *array, struct metadata_facts *f, char why[static METADATA_WHY_MAX]);
-/* "42:01:0a:80:00:02" */
-#define METADATA_MAC_TEXT 18
-const char *metadata_mac_text(const uint8_t mac[static 6], char buf[static METADATA_MAC_TEXT]);
 
 /*
  * instance/upcoming-maintenance?alt=json: a maintenance of the host's machine that is planned, days ahead as

@@ -148,27 +148,15 @@ static int parse_lines(const char *text, size_t len, const char *origin, struct 
         return said > 0 ? 0 : -EBADMSG;
 }
 
-/* Moves what was read to where it is wanted: a field that is there already stays. */
-static int merge(struct identity *from, struct identity *to) {
-        for (enum identity_field f = 0; f < _IDENTITY_FIELD_MAX; f++) {
-                int r = from->fields[f].text ?
-                                identity_add(to, f, from->fields[f].text, from->fields[f].origin) :
-                                0;
-
-                if (r < 0)
-                        return r;
-        }
-        return 0;
-}
-
 int tpu_env_parse(const char *text, size_t len, const char *origin, struct identity *i,
                   char why[static TPU_ENV_WHY_MAX]) {
-        _cleanup_identity_ struct identity fresh = IDENTITY_NULL;
         int r;
 
         why[0] = '\0';
-        r = parse_lines(text, len, origin, &fresh, why);
-        return r < 0 ? r : merge(&fresh, i);
+        r = parse_lines(text, len, origin, i, why);
+        if (r < 0)
+                identity_clear(i);
+        return r;
 }
 
 /* --- worker-network-endpoints -------------------------------------------------------------------------- */

@@ -10,8 +10,8 @@
  * since 2026, of bare host names. Sources: dumps of a v4-256 and a v6e-8; cloud_tpu_cluster.py of JAX, which
  * reads all four.
  *
- * Both add to an identity, which is untouched on failure. -EBADMSG with why: it is not that attribute;
- * -ENOMEM. A value that cannot be its field's is passed over: 0 with why, else why is empty.
+ * Both fill an identity, which is empty before, and on failure behind it. -EBADMSG with why: it is not that
+ * attribute; -ENOMEM. A value that cannot be its field's is passed over: 0 with why, else why is empty.
  */
 #include "identity.h"
 

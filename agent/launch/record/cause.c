@@ -38,17 +38,6 @@ static const struct {
 };
 _Static_assert(ELEMENTSOF(causes) == _CAUSE_MAX, "every cause has a name");
 
-static const struct {
-        const char *name;
-        enum cause cause;
-} hints[] = {
-        [HINT_DEVICE_LOST] = { "device-lost", CAUSE_DEVICE_LOST },
-        [HINT_OOM_KILL] = { "oom-kill", CAUSE_OOM_KILL },
-        [HINT_PEER_LOST] = { "peer-lost", CAUSE_PEER_LOST },
-        [HINT_PREEMPTED] = { "preempted", CAUSE_PREEMPTED },
-};
-_Static_assert(ELEMENTSOF(hints) == _HINT_MAX, "every hint has a name");
-
 const char *cause_name(enum cause c) {
         return c < _CAUSE_MAX ? causes[c].name : "?";
 }
@@ -57,15 +46,6 @@ int cause_parse(const char *name, enum cause *ret) {
         for (size_t i = 0; i < ELEMENTSOF(causes); i++)
                 if (streq(name, causes[i].name)) {
                         *ret = (enum cause) i;
-                        return 0;
-                }
-        return -EINVAL;
-}
-
-int hint_parse(const char *name, enum hint *ret) {
-        for (size_t i = 0; i < ELEMENTSOF(hints); i++)
-                if (streq(name, hints[i].name)) {
-                        *ret = (enum hint) i;
                         return 0;
                 }
         return -EINVAL;
@@ -131,7 +111,7 @@ static bool is_out_of_memory(const struct end_evidence *e) {
                (r->oom_kills > 0 && killed && !streq(r->result, "timeout"));
 }
 
-/* What needs no evidence but the record, and what others say counts for nothing against it. */
+/* What needs no evidence but the record, and what its lines say counts for nothing against it. */
 static bool is_plain(const struct end_evidence *e, struct cause_found *f) {
         const struct exit_record *r = e->record;
         bool killed = streq(r->code, "killed") || streq(r->code, "dumped");
@@ -148,7 +128,7 @@ static bool is_plain(const struct end_evidence *e, struct cause_found *f) {
                 found(f, CAUSE_NEVER_RESTART, "its log says why: tpuctl logs NAME",
                       "it ended with code %d: do not start it again", EXIT_NEVER_RESTART);
         else if (is_out_of_memory(e))
-                return false; /* is_hinted() tells it */
+                return false; /* is_said() tells it */
         else if (e->preempted)
                 by_notice(e, f);
         else if (e->stop_asked && (streq(r->result, "timeout") || streq(r->status, "KILL")))
@@ -161,9 +141,8 @@ static bool is_plain(const struct end_evidence *e, struct cause_found *f) {
         return true;
 }
 
-/* Somebody or something else says why: the kernel's OOM killer, a hint, the run's own lines. */
-static bool is_hinted(const struct end_evidence *e, struct cause_found *f) {
-        static const enum hint order[] = { HINT_OOM_KILL, HINT_DEVICE_LOST, HINT_PREEMPTED, HINT_PEER_LOST };
+/* Somebody or something else says why: the kernel's OOM killer, the run's own lines. */
+static bool is_said(const struct end_evidence *e, struct cause_found *f) {
         const struct log_sign *sign = log_sign(e->log);
         const struct exit_record *r = e->record;
 
@@ -173,11 +152,6 @@ static bool is_hinted(const struct end_evidence *e, struct cause_found *f) {
                       (unsigned) MAX(r->oom_kills, 1u));
                 return true;
         }
-        for (size_t i = 0; i < ELEMENTSOF(order); i++)
-                if (e->hints & (1u << order[i])) {
-                        found(f, hints[order[i]].cause, "tpuctl events", "%s", e->hint_text[order[i]]);
-                        return true;
-                }
         if (sign)
                 found(f, sign->cause, sign->remedy, "%s", sign->why);
         return sign;
@@ -231,7 +205,7 @@ static void by_record(const struct end_evidence *e, struct cause_found *f) {
 
 void cause_of(const struct end_evidence *e, struct cause_found *ret) {
         *ret = (struct cause_found){ .cause = CAUSE_UNKNOWN };
-        if (!is_plain(e, ret) && !is_hinted(e, ret) && !by_engine(e, ret))
+        if (!is_plain(e, ret) && !is_said(e, ret) && !by_engine(e, ret))
                 by_record(e, ret);
 }
 

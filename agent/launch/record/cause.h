@@ -36,17 +36,6 @@ int cause_parse(const char *name, enum cause *ret);
 /* NVRx (nvidia-resiliency-ext): a worker that ends with it is never restarted. */
 #define EXIT_NEVER_RESTART 93
 
-/* What others saw: proto/local.proto, Hint. */
-enum hint {
-        HINT_DEVICE_LOST,
-        HINT_OOM_KILL,
-        HINT_PEER_LOST,
-        HINT_PREEMPTED,
-        _HINT_MAX,
-};
-/* -EINVAL. */
-int hint_parse(const char *name, enum hint *ret);
-
 #define CAUSE_TEXT_MAX 256
 
 struct end_evidence {
@@ -55,8 +44,6 @@ struct end_evidence {
         bool container; /* an engine's client ended, which says in its code how the container did */
         bool stop_asked, preempted; /* what we did to it */
         int32_t unkillable; /* a process of the run that KILL did not end; 0: none */
-        unsigned hints; /* bits of enum hint */
-        const char (*hint_text)[CAUSE_TEXT_MAX]; /* _HINT_MAX of them; NULL without hints */
         bool checkpoint; /* behind the word of a preemption, its lines say that one is whole */
         int64_t checkpoint_step; /* of this step, -1: they do not say */
         int log; /* index of log_sign() in the run's last lines, or -1 */

@@ -19,14 +19,9 @@ static int read_procs(int dir_fd, struct pid_list *out) {
                 (void) close_fd(fd);
                 return -ENOMEM;
         }
-        while (fscanf(f, "%d", &pid) == 1) {
-                if (out->n == ELEMENTSOF(out->pids)) {
-                        out->more = true;
-                        break;
-                }
+        while (out->n < ELEMENTSOF(out->pids) && fscanf(f, "%d", &pid) == 1)
                 if (pid > 0) /* 0: a process of another pid namespace */
                         out->pids[out->n++] = pid;
-        }
         return 0;
 }
 
@@ -39,15 +34,11 @@ static int walk_groups(int fd, unsigned depth, struct pid_list *out) {
                 r = read_procs(dirfd(d), out);
         if (r < 0)
                 return r;
-        while ((e = readdir(d))) {
+        while (depth < CGROUP_DEPTH_MAX && (e = readdir(d))) {
                 int child;
 
                 if (e->d_type != DT_DIR || streq(e->d_name, ".") || streq(e->d_name, ".."))
                         continue;
-                if (depth >= CGROUP_DEPTH_MAX) {
-                        out->more = true;
-                        continue;
-                }
                 child = openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
                 if (child >= 0)
                         (void) walk_groups(child, depth + 1, out); /* a group may vanish while we look */
@@ -60,7 +51,6 @@ int cgroup_pids(const struct host *h, const char *control_group, struct pid_list
                                              "/sys/fs/cgroup/systemd" };
 
         ret->n = 0;
-        ret->more = false;
         if (control_group[0] != '/')
                 return -EINVAL;
         for (size_t i = 0; i < ELEMENTSOF(bases); i++) {

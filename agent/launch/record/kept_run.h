@@ -67,9 +67,6 @@ struct kept_run {
         gid_t gid, *groups;
         size_t n_groups;
         char warning[384]; /* what could not be looked at before its start, or does not hold; "" */
-        unsigned hints; /* bits of enum hint */
-        char hint_text[_HINT_MAX][CAUSE_TEXT_MAX];
-        char refused[384]; /* why the start of the next generation came to nothing; "" */
         char *control_group; /* of the run's slice, as systemd names it; NULL: not known yet */
         /* Of a run that somebody else started (adopted.h): who holds the chips. NULL: we started it. Such a
          * run has no file, no unit of ours and no record of its end. */

@@ -22,7 +22,7 @@ static const struct {
         [ACTION_CAPTURE] = { "capture", "take stacks of runs" },
         [ACTION_SIGNAL] = { "signal", "notify runs of a preemption" },
         [ACTION_ENVIRONMENT] = { "environment", "see the environment of runs" },
-        [ACTION_HINT] = { "hint", "say why runs end" },
+        [ACTION_LOG] = { "log", "read the logs of containers" },
         [ACTION_LINES] = { "lines", "see what runs print" },
 };
 _Static_assert(ELEMENTSOF(actions) == _ACTION_MAX, "every action has a name");
@@ -203,7 +203,7 @@ static int decide_remote(const struct caller *c, enum action a, uid_t owner, con
                          struct problem *p) {
         char remedy[256];
 
-        if (a == ACTION_CAPTURE || a == ACTION_SIGNAL || a == ACTION_HINT)
+        if (a == ACTION_CAPTURE || a == ACTION_SIGNAL || a == ACTION_LOG)
                 return 0;
         if (owner < AUTHORITY_UID_MIN)
                 return problem_set(p, -EACCES,
@@ -233,8 +233,8 @@ int authority_decide(const struct caller *c, enum action a, uid_t owner, const c
                 return 0;
         if (c->remote)
                 return decide_remote(c, a, owner, name, p);
-        if (a == ACTION_HINT)
-                return problem_set(p, -EACCES, "this is tpu-hostd's to say", "user %s may not %s", c->name,
+        if (a == ACTION_LOG)
+                return problem_set(p, -EACCES, "this is tpu-hostd's to read", "user %s may not %s", c->name,
                                    actions[a].words);
         if (!c->member) {
                 (void) snprintf(remedy, sizeof(remedy), "sudo usermod -aG %s %s", c->group, c->name);

@@ -40,7 +40,7 @@ enum action {
         ACTION_CAPTURE,
         ACTION_SIGNAL, /* the preemption of a run, as its own spec says */
         ACTION_ENVIRONMENT, /* to see that of another's run */
-        ACTION_HINT, /* evidence for the cause of an end */
+        ACTION_LOG, /* of a container that holds the chips: root and tpu-hostd */
         ACTION_LINES, /* to see what a run prints: answer_lines.h decides */
         _ACTION_MAX,
 };

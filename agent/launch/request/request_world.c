@@ -14,47 +14,25 @@ static int refuse_world(struct problem *p, const char *text) {
                            "the run's hosts do not fit together: %s", text);
 }
 
-void request_world_clear(struct request_world *w) {
-        free(w->slices);
-        free(w->hosts);
-        *w = (struct request_world){ 0 };
-}
+int request_world_gang(const Local__RunRequest *q, struct environment_gang *ret, struct problem *p) {
+        const Local__World *w = q->world;
 
-static int check_world(const Local__World *w, struct problem *p) {
         if (w->n_slice > SLICES_MAX || w->n_hosts != w->n_slice || w->own >= w->n_slice)
                 return refuse_world(p, "this slice is none of its slices");
         if (w->n_host != w->hosts[w->own] || w->n_host > IDENTITY_HOSTS_MAX)
                 return refuse_world(p, "a slice has another number of hosts than are named");
-        return w->port > UINT16_MAX ? refuse_world(p, "there is no such port") : 0;
-}
-
-int request_world_view(const Local__RunRequest *q, struct request_world *ret, struct problem *p) {
-        _cleanup_request_world_ struct request_world w = { 0 };
-        const Local__World *from = q->world;
-        int r = check_world(from, p);
-
-        if (r < 0)
-                return r;
-        w.slices = calloc(from->n_slice, sizeof(*w.slices));
-        w.hosts = calloc(from->n_host + 1, sizeof(*w.hosts));
-        if (!w.slices || !w.hosts)
-                return problem_no_memory(p);
-        for (size_t i = 0; i < from->n_host; i++)
-                w.hosts[i].name = from->host[i];
-        for (size_t i = 0; i < from->n_slice; i++)
-                w.slices[i] = (struct environment_slice){ .name = from->slice[i],
-                                                          .hosts = i == from->own ? w.hosts : NULL,
-                                                          .n_hosts = from->hosts[i] };
-        w.gang = (struct environment_gang){ .run = q->spec->name,
-                                            .generation = q->generation,
-                                            .slices = w.slices,
-                                            .n_slices = from->n_slice,
-                                            .slice = from->own,
-                                            .worker = from->worker,
-                                            .coordinator = from->coordinator[0] ? from->coordinator : NULL,
-                                            .port = (uint16_t) from->port };
-        *ret = w;
-        w = (struct request_world){ 0 };
+        if (w->port > UINT16_MAX)
+                return refuse_world(p, "there is no such port");
+        *ret = (struct environment_gang){ .run = q->spec->name,
+                                          .generation = q->generation,
+                                          .slices = (const char *const *) w->slice,
+                                          .sizes = w->hosts,
+                                          .n_slices = w->n_slice,
+                                          .slice = w->own,
+                                          .worker = w->worker,
+                                          .hosts = (const char *const *) w->host,
+                                          .coordinator = w->coordinator[0] ? w->coordinator : NULL,
+                                          .port = (uint16_t) w->port };
         return 0;
 }
 
@@ -171,7 +149,7 @@ static int user_variables(const Run__Spec *s, const char **list, char **pool, si
 
 static int build_environment(const struct identity *i, const Local__RunRequest *q, enum framework f,
                              struct environment *ret, struct problem *p) {
-        _cleanup_request_world_ struct request_world world = { 0 };
+        struct environment_gang gang;
         const Run__Spec *s = q->spec;
         _cleanup_free_ const char **list = calloc(s->n_env + RUN_KEYS_MAX, sizeof(*list));
         _cleanup_(strings_freep) char **pool = calloc(RUN_KEYS_MAX + 1, sizeof(*pool));
@@ -180,10 +158,10 @@ static int build_environment(const struct identity *i, const Local__RunRequest *
         int r = list && pool ? user_variables(s, list, pool, &o.n_user) : -ENOMEM;
 
         if (r == 0 && q->world && q->world->n_slice > 0) {
-                r = request_world_view(q, &world, p);
+                r = request_world_gang(q, &gang, p);
                 if (r < 0)
                         return r;
-                o.gang = &world.gang;
+                o.gang = &gang;
         }
         if (q->world && q->world->interfaces[0])
                 o.interfaces = q->world->interfaces;

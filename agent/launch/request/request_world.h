@@ -10,16 +10,8 @@
 #include "local.pb-c.h"
 #include "problem.h"
 
-struct request_world {
-        struct environment_gang gang; /* texts are the request's */
-        struct environment_slice *slices;
-        struct environment_host *hosts;
-};
-void request_world_clear(struct request_world *w);
-#define _cleanup_request_world_ _cleanup_(request_world_clear)
-
-/* Pure. -EINVAL with p, -ENOMEM. Only of a world that has slices. */
-int request_world_view(const Local__RunRequest *q, struct request_world *ret, struct problem *p);
+/* Pure; all in *ret is the request's. -EINVAL with p. Only of a world that has slices. */
+int request_world_gang(const Local__RunRequest *q, struct environment_gang *ret, struct problem *p);
 /* Pure. Adds what the caller knows to what the static file says. -EINVAL with p, -ENOMEM. */
 int request_world_facts(const Local__World *w, struct identity *i, struct problem *p);
 

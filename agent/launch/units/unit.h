@@ -45,7 +45,6 @@ struct unit_backend {
         int (*start)(void *backend, const struct unit_spec *s);
         /* TERM to all of the slice, KILL after the run's own grace */
         int (*stop)(void *backend, const char *name);
-        int (*kill)(void *backend, const char *name); /* KILL to all of the slice */
         int (*signal)(void *backend, const char *name, int number); /* to the run's main process */
         /* The command of the handover NAME.preempt as the run's user, beside the run in its slice; nothing
          * hears of it but the log */

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <signal.h>
 
 #include "log.h"
 #include "loop_timer.h"
@@ -100,26 +99,16 @@ static int bus_stop(void *backend, const char *name) {
         return r < 0 ? r : 0;
 }
 
-static int kill_unit(struct unit_bus *u, const char *unit, const char *whom, int number) {
+static int bus_signal(void *backend, const char *name, int number) {
+        struct unit_bus *u = backend;
+        char unit[RUN_UNIT_MAX];
         int r;
 
         if (!u->connected)
                 return -ENOTCONN;
         r = sd_bus_call_method_async(u->bus, NULL, SYSTEMD_SERVICE, SYSTEMD_PATH, SYSTEMD_MANAGER,
-                                     "KillUnit", on_done, u, "ssi", unit, whom, number);
+                                     "KillUnit", on_done, u, "ssi", run_unit(name, unit), "main", number);
         return r < 0 ? r : 0;
-}
-
-static int bus_kill(void *backend, const char *name) {
-        char slice[RUN_UNIT_MAX];
-
-        return kill_unit(backend, run_slice(name, slice), "all", SIGKILL);
-}
-
-static int bus_signal(void *backend, const char *name, int number) {
-        char unit[RUN_UNIT_MAX];
-
-        return kill_unit(backend, run_unit(name, unit), "main", number);
 }
 
 static int bus_beside(void *backend, const struct unit_spec *s) {
@@ -139,7 +128,6 @@ static int bus_beside(void *backend, const struct unit_spec *s) {
 const struct unit_backend unit_bus_backend = {
         .start = bus_start,
         .stop = bus_stop,
-        .kill = bus_kill,
         .signal = bus_signal,
         .beside = bus_beside,
         .query = bus_query,

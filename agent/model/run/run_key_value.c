@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the values of each kind of key are: in words, as people write them, and their bounds. */
-#include <ctype.h>
 #include <signal.h>
 
 #include "config.h"
@@ -129,39 +128,21 @@ bool run_name_is_valid(const char *name) {
         return n >= 1 && n <= 41 && !name[n] && name[0] != '-';
 }
 
-static int parse_set_number(const char **text, unsigned long *ret) {
-        char *end;
-
-        if (**text < '0' || **text > '9')
-                return -EINVAL;
-        errno = 0;
-        *ret = strtoul(*text, &end, 10);
-        *text = end;
-        return errno != 0 || *ret >= NUMBER_SET_MAX ? -ERANGE : 0;
-}
-
 int number_set_parse(const char *text, struct number_set *ret) {
         struct number_set s = { .bytes = 0 };
+        const char *at = text;
+        uint64_t first, last;
+        int r;
 
-        while (*text) {
-                unsigned long first, last;
-                int r = parse_set_number(&text, &first);
-
-                last = first;
-                if (r == 0 && *text == '-') {
-                        text++;
-                        r = parse_set_number(&text, &last);
-                }
-                if (r < 0)
-                        return r;
-                if (last < first || (*text != '\0' && *text != ','))
-                        return -EINVAL;
-                for (unsigned long n = first; n <= last; n++)
+        while ((r = range_next(&at, &first, &last)) > 0) {
+                if (last >= NUMBER_SET_MAX)
+                        return -ERANGE;
+                for (uint64_t n = first; n <= last; n++)
                         s.bits[n / 8] |= (uint8_t) (1u << (n % 8));
                 s.bytes = MAX(s.bytes, last / 8 + 1);
-                if (*text == ',' && *++text == '\0')
-                        return -EINVAL;
         }
+        if (r < 0 || *at || endswith(text, ","))
+                return -EINVAL;
         *ret = s;
         return 0;
 }
@@ -201,12 +182,6 @@ static bool is_device_list(const char *text) {
 
         (void) strings_free(list);
         return r >= 0;
-}
-
-static bool is_name_of_slice(const char *text) {
-        size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
-
-        return n >= 1 && n <= 63 && !text[n] && isalnum((unsigned char) text[0]);
 }
 
 /* An engine that runs as root is given it as a word: nothing that it takes for an option, or for a transport
@@ -255,7 +230,7 @@ static int check_list(const struct run_key *k, const Run__Spec *s, char why[stat
                         if (environment_check_assignment(list[i], why) < 0)
                                 return -EINVAL;
                 } else if (!utf8_is_text(list[i]) ||
-                           (k->kind == RUN_KEY_NAMES && !is_name_of_slice(list[i])))
+                           (k->kind == RUN_KEY_NAMES && !name_is_for_registry(list[i])))
                         return run_key_refuse(k, list[i], why);
                 for (size_t before = 0; k->kind == RUN_KEY_NAMES && before < i; before++)
                         if (streq(list[before], list[i]))

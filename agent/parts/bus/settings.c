@@ -163,26 +163,29 @@ static void check_api(const struct settings_api *a, struct config *c) {
 
 static const char *const compressions[] = { "none", "gzip", NULL };
 
+#define FIXED(member) .fixed = sizeof(member)
+#define FIXED_TEXT(s, k, p, member, f) CONFIG_ITEM(s, k, p, member, f, FIXED(member))
+
 int settings_load(struct settings *s, struct settings_source *source, const struct host *h,
                   const char *config_file) {
         const struct config_item table[] = {
-                CONFIG_ITEM("Hostd", "Endpoint", config_parse_urls, s->endpoint, ""),
+                FIXED_TEXT("Hostd", "Endpoint", config_parse_urls, s->endpoint, ""),
                 CONFIG_WITHIN("Hostd", "MetricsInterval", config_parse_usec, &s->metrics_interval, "10s",
                               INTERVAL_MIN, INTERVAL_MAX),
                 CONFIG_ITEM("Hostd", "ProbeInterval", parse_probe_interval, &s->probe_interval, "0"),
                 CONFIG_WITHIN("Hostd", "CaptureTimeout", config_parse_usec, &s->capture_timeout, "60s",
-                              INTERVAL_MIN, INTERVAL_MAX),
+                              INTERVAL_MIN, INTERVAL_MAX, FIXED(s->capture_timeout)),
                 CONFIG_WITHIN("Hostd", "SpoolBytes", config_parse_bytes, &s->spool_bytes, "256M",
-                              BYTES_MIN, BYTES_MAX),
-                CONFIG_ITEM("Hostd", "RunLogs", config_parse_bool, &s->run_logs, "yes"),
+                              BYTES_MIN, BYTES_MAX, FIXED(s->spool_bytes)),
+                CONFIG_ITEM("Hostd", "RunLogs", config_parse_bool, &s->run_logs, "yes", FIXED(s->run_logs)),
                 CONFIG_WITHIN("Hostd", "RunLogBytes", config_parse_bytes, &s->run_log_bytes, "64M",
-                              BYTES_MIN, BYTES_MAX),
-                CONFIG_ITEM("Hostd", "StepExpression", parse_expression, s->step_expression, ""),
-                CONFIG_ITEM("Hostd", "ApiSocket", config_parse_path, s->api_socket, PATH_HOSTD_SOCKET),
-                CONFIG_ITEM("Hostd", "SpoolDirectory", config_parse_path, s->spool_directory, PATH_SPOOL),
-                CONFIG_ITEM("Hostd", "LaunchdSocket", config_parse_path, s->launchd_socket, ""),
-                CONFIG_ITEM("Hostd", "NetcfgSocket", config_parse_path, s->netcfg_socket, ""),
-                CONFIG_ITEM("Hostd", "Journal", config_parse_path, s->journal, ""),
+                              BYTES_MIN, BYTES_MAX, FIXED(s->run_log_bytes)),
+                FIXED_TEXT("Hostd", "StepExpression", parse_expression, s->step_expression, ""),
+                FIXED_TEXT("Hostd", "ApiSocket", config_parse_path, s->api_socket, PATH_HOSTD_SOCKET),
+                FIXED_TEXT("Hostd", "SpoolDirectory", config_parse_path, s->spool_directory, PATH_SPOOL),
+                FIXED_TEXT("Hostd", "LaunchdSocket", config_parse_path, s->launchd_socket, ""),
+                FIXED_TEXT("Hostd", "NetcfgSocket", config_parse_path, s->netcfg_socket, ""),
+                FIXED_TEXT("Hostd", "Journal", config_parse_path, s->journal, ""),
                 CONFIG_ITEM("Api", "Listen", parse_listen, s->api.listen, "[::]:" AS_TEXT(PORT_HOSTD_API)),
                 CONFIG_ITEM("Api", "MetricsListen", parse_metrics_listen, s->api.metrics_listen, ""),
                 CONFIG_ITEM("Api", "Certificate", parse_tls_file, s->api.certificate, ""),
@@ -193,15 +196,15 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
                 CONFIG_ITEM("Api", "DenyUris", config_parse_string255, s->api.denied, ""),
                 CONFIG_ITEM("Api", "Crl", config_parse_string255, s->api.crl, ""),
                 CONFIG_ITEM("Api", "AllowTls12", config_parse_bool, &s->api.tls12, "no"),
-                CONFIG_ITEM("Uplink", "Proxy", config_parse_url, s->uplink.proxy, ""),
+                FIXED_TEXT("Uplink", "Proxy", config_parse_url, s->uplink.proxy, ""),
                 CONFIG_WORD("Uplink", "Compression", config_parse_bool, &s->uplink.compression, "gzip",
-                            compressions),
+                            compressions, FIXED(s->uplink.compression)),
                 CONFIG_WITHIN("Uplink", "Timeout", config_parse_usec, &s->uplink.timeout, "30s",
-                              INTERVAL_MIN, INTERVAL_MAX),
-                CONFIG_ITEM("Uplink", "CaFile", parse_tls_file, s->uplink.ca_file, ""),
-                CONFIG_ITEM("Uplink", "CertFile", parse_tls_file, s->uplink.cert_file, ""),
-                CONFIG_ITEM("Uplink", "KeyFile", parse_tls_file, s->uplink.key_file, ""),
-                CONFIG_ITEM("Uplink", "Crl", parse_tls_file, s->uplink.crl, ""),
+                              INTERVAL_MIN, INTERVAL_MAX, FIXED(s->uplink.timeout)),
+                FIXED_TEXT("Uplink", "CaFile", parse_tls_file, s->uplink.ca_file, ""),
+                FIXED_TEXT("Uplink", "CertFile", parse_tls_file, s->uplink.cert_file, ""),
+                FIXED_TEXT("Uplink", "KeyFile", parse_tls_file, s->uplink.key_file, ""),
+                FIXED_TEXT("Uplink", "Crl", parse_tls_file, s->uplink.crl, ""),
                 CONFIG_WITHIN("Health", "FailAfter", config_parse_u32, &s->health.fail_after, "2", 1,
                               POLICY_COUNT_MAX),
                 CONFIG_WITHIN("Health", "HealAfter", config_parse_u32, &s->health.heal_after, "2", 1,
@@ -215,22 +218,22 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
                 CONFIG_WITHIN("Health", "FlapQuiet", config_parse_usec, &s->health.flap_quiet, "5min", 0,
                               POLICY_SPAN_MAX),
                 CONFIG_ITEM("Health", "Check", policies_parse, &s->policies, ""),
-                CONFIG_ITEM("Health", "StateFile", config_parse_path, s->state_file, ""),
+                FIXED_TEXT("Health", "StateFile", config_parse_path, s->state_file, ""),
                 CONFIG_ITEM("StackFiles", "Path", parse_stack_paths, s->stack_paths,
                             "/tmp/debugging/stack_trace_*.txt"),
                 CONFIG_ITEM("Libtpu", "Ports", parse_libtpu_ports, s->libtpu_ports, "auto"),
-                CONFIG_ITEM("Metadata", "Host", parse_metadata_host, s->metadata_host, ""),
-                CONFIG_ITEM("Metadata", "TokenAudience", parse_token_audience, s->token_audience, ""),
-                CONFIG_ITEM("Metadata", "Copy", config_parse_path, s->metadata_copy, ""),
+                FIXED_TEXT("Metadata", "Host", parse_metadata_host, s->metadata_host, ""),
+                FIXED_TEXT("Metadata", "TokenAudience", parse_token_audience, s->token_audience, ""),
+                FIXED_TEXT("Metadata", "Copy", config_parse_path, s->metadata_copy, ""),
                 CONFIG_WITHIN("Metadata", "CopyAfter", config_parse_usec, &s->metadata_copy_after, "10s",
                               INTERVAL_MIN, INTERVAL_MAX),
                 CONFIG_ITEM("Registry", "Kind", parse_registry_kind, s->registry.kind, "auto"),
                 CONFIG_ITEM("Registry", "Endpoint", config_parse_urls, s->registry.endpoint, ""),
                 CONFIG_ITEM("Registry", "Tenant", config_parse_name63, s->registry.tenant, "default"),
-                CONFIG_ITEM("Registry", "CaFile", parse_tls_file, s->registry.ca_file, ""),
-                CONFIG_ITEM("Registry", "CertFile", parse_tls_file, s->registry.cert_file, ""),
-                CONFIG_ITEM("Registry", "KeyFile", parse_tls_file, s->registry.key_file, ""),
-                CONFIG_ITEM("Registry", "Crl", parse_tls_file, s->registry.crl, ""),
+                FIXED_TEXT("Registry", "CaFile", parse_tls_file, s->registry.ca_file, ""),
+                FIXED_TEXT("Registry", "CertFile", parse_tls_file, s->registry.cert_file, ""),
+                FIXED_TEXT("Registry", "KeyFile", parse_tls_file, s->registry.key_file, ""),
+                FIXED_TEXT("Registry", "Crl", parse_tls_file, s->registry.crl, ""),
                 CONFIG_ITEM("Registry", "Address", parse_addresses, s->registry.address, ""),
                 CONFIG_WITHIN("Registry", "Splay", config_parse_usec, &s->registry.splay, "2s", 0,
                               POLICY_SPAN_MAX),
@@ -247,54 +250,21 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
         return r;
 }
 
-#define MEMBER(key, member, is_text) \
-        { key, offsetof(struct settings, member), sizeof(((struct settings *) NULL)->member), is_text }
-#define FIXED(key, member) MEMBER(key, member, false)
-#define FIXED_TEXT(key, member) MEMBER(key, member, true)
-
-unsigned settings_keep_fixed(struct settings *s, const struct settings *old) {
-        static const struct {
-                const char *key;
-                size_t at, size;
-                bool text;
-        } fixed[] = {
-                FIXED_TEXT("Endpoint", endpoint),
-                FIXED_TEXT("Proxy", uplink.proxy),
-                FIXED_TEXT("CaFile", uplink.ca_file),
-                FIXED_TEXT("CertFile", uplink.cert_file),
-                FIXED_TEXT("KeyFile", uplink.key_file),
-                FIXED_TEXT("[Uplink] Crl", uplink.crl),
-                FIXED_TEXT("ApiSocket", api_socket),
-                FIXED_TEXT("SpoolDirectory", spool_directory),
-                FIXED_TEXT("StepExpression", step_expression),
-                FIXED_TEXT("LaunchdSocket", launchd_socket),
-                FIXED_TEXT("NetcfgSocket", netcfg_socket),
-                FIXED_TEXT("Journal", journal),
-                FIXED_TEXT("StateFile", state_file),
-                FIXED_TEXT("Host", metadata_host),
-                FIXED_TEXT("Copy", metadata_copy),
-                FIXED_TEXT("TokenAudience", token_audience),
-                FIXED_TEXT("[Registry] CaFile", registry.ca_file),
-                FIXED_TEXT("[Registry] CertFile", registry.cert_file),
-                FIXED_TEXT("[Registry] KeyFile", registry.key_file),
-                FIXED_TEXT("[Registry] Crl", registry.crl),
-                FIXED("SpoolBytes", spool_bytes),
-                FIXED("RunLogs", run_logs),
-                FIXED("RunLogBytes", run_log_bytes),
-                FIXED("CaptureTimeout", capture_timeout),
-                FIXED("Compression", uplink.compression),
-                FIXED("Timeout", uplink.timeout),
-        };
+unsigned settings_keep_fixed(struct settings *s, const struct settings_source *source,
+                             const struct settings *old) {
         unsigned kept = 0;
 
-        for (size_t i = 0; i < ELEMENTSOF(fixed); i++) {
-                char *now = (char *) s + fixed[i].at;
-                const char *before = (const char *) old + fixed[i].at;
+        for (size_t i = 0; i < SETTINGS_ITEMS; i++) {
+                const struct config_item *item = &source->items[i];
+                char *now = item->dest;
+                const char *before = (const char *) old + (now - (const char *) s);
+                bool text = item->fixed > sizeof(uint64_t); /* no number is as long */
 
-                if (fixed[i].text ? streq(now, before) : memcmp(now, before, fixed[i].size) == 0)
+                if (item->fixed == 0 || (text ? streq(now, before) : memcmp(now, before, item->fixed) == 0))
                         continue;
-                log_warning("%s= changed: restart tpu-hostd for it to take effect", fixed[i].key);
-                memcpy(now, before, fixed[i].size);
+                log_warning("[%s] %s= changed: restart tpu-hostd for it to take effect", item->section,
+                            item->key);
+                memcpy(now, before, item->fixed);
                 kept++;
         }
         return kept;

@@ -74,8 +74,10 @@ struct settings_source {
  * config_clear(&source->config). */
 int settings_load(struct settings *s, struct settings_source *source, const struct host *h,
                   const char *config_file);
-/* What needs a restart to change is taken back from old, with a warning for each. Returns how many. */
-unsigned settings_keep_fixed(struct settings *s, const struct settings *old);
+/* What needs a restart to change is taken back from old, with a warning for each. source: of s. Returns how
+ * many. */
+unsigned settings_keep_fixed(struct settings *s, const struct settings_source *source,
+                             const struct settings *old);
 #define SETTINGS_PORTS_MAX 16
 /* The ports of a list that was taken, at most SETTINGS_PORTS_MAX. */
 size_t settings_libtpu_ports(const char *list, uint16_t ret[static SETTINGS_PORTS_MAX]);

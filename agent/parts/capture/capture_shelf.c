@@ -5,6 +5,7 @@
 
 #include "capture_shelf.h"
 #include "io.h"
+#include "texts.h"
 
 #define SUFFIX      ".capture"
 #define TIME_DIGITS 20
@@ -99,12 +100,6 @@ static void remove_oldest(const char *directory, int fd) {
         names_free(names, n);
 }
 
-/* What stands in a file's name. */
-static bool is_word(const char *s) {
-        return s[0] && s[0] != '.' && strlen(s) < 64 &&
-               strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == strlen(s);
-}
-
 int capture_shelf_put(const char *directory, usec_t taken, unsigned round, const char *episode,
                       const void *data, size_t len, char ret_name[static SHELF_NAME_MAX]) {
         const struct durable_options lazy = { .mode = 0600, .lazy = true };
@@ -113,7 +108,7 @@ int capture_shelf_put(const char *directory, usec_t taken, unsigned round, const
         int r;
 
         (void) snprintf(ret_name, SHELF_NAME_MAX, "%020" PRIu64 "-%u-%.63s" SUFFIX, taken, round, episode);
-        if (!is_word(episode))
+        if (!name_is_for_registry(episode))
                 return -EINVAL;
         if (mkdir(directory, 0700) < 0 && errno != EEXIST)
                 return -errno;

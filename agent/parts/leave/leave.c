@@ -46,22 +46,17 @@ static int on_system_state(sd_bus_message *m, void *userdata, sd_bus_error *ret_
 }
 
 static int ask_system_state(struct leave_state *s) {
-        sd_bus_message *m = NULL;
-        int r;
+        int r = sd_bus_open_system(&s->system);
 
-        r = sd_bus_open_system(&s->system);
         if (r >= 0)
                 r = sd_bus_attach_event(s->system, s->bus->event, SD_EVENT_PRIORITY_NORMAL);
         if (r >= 0)
-                r = sd_bus_message_new_method_call(s->system, &m, "org.freedesktop.systemd1",
-                                                   "/org/freedesktop/systemd1",
-                                                   "org.freedesktop.DBus.Properties", "Get");
-        if (r >= 0)
-                r = sd_bus_message_append(m, "ss", "org.freedesktop.systemd1.Manager", "SystemState");
-        if (r >= 0)
-                r = sd_bus_call_async(s->system, &s->question, m, on_system_state, s, STATE_PATIENCE);
-        sd_bus_message_unref(m);
-        return r;
+                r = sd_bus_set_method_call_timeout(s->system, STATE_PATIENCE);
+        return r < 0 ? r
+                     : sd_bus_call_method_async(s->system, &s->question, "org.freedesktop.systemd1",
+                                                "/org/freedesktop/systemd1",
+                                                "org.freedesktop.DBus.Properties", "Get", on_system_state, s,
+                                                "ss", "org.freedesktop.systemd1.Manager", "SystemState");
 }
 
 /* With another root, the machine's own bus is not that host's, unless it is named. */

@@ -8,6 +8,7 @@
 #include "json_text.h"
 #include "log.h"
 #include "member_state.h"
+#include "texts.h"
 #include "uplink_part.h"
 
 #define NAMES_APART (300 * USEC_PER_SEC)
@@ -78,14 +79,6 @@ static const struct registry_events registry_events = { .clock = on_clock,
 
 /* --- Which registry ------------------------------------------------------------------------------------ */
 
-/* A name of docs/registry.md. */
-static bool registry_takes_name(const char *name) {
-        size_t len = strlen(name);
-
-        return len >= 1 && len <= 63 && !strchr("._-", name[0]) &&
-               strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == len;
-}
-
 /* Whether somebody between could answer in the place of one of the URLs. */
 static bool goes_in_the_clear(const char *urls) {
         static const char *const safe[] = { "https://", "http://127.", "http://[::1]", "http://localhost:",
@@ -148,9 +141,9 @@ static void choose_names(const struct bus *b, struct member *n) {
                 (void) snprintf(n->why_not, sizeof(n->why_not),
                                 "%s of this host is not known: it is a member of nothing",
                                 slice ? "the worker id" : "the slice's name");
-        else if (!registry_takes_name(slice) || !registry_takes_name(b->name))
+        else if (!name_is_for_registry(slice) || !name_is_for_registry(b->name))
                 (void) snprintf(n->why_not, sizeof(n->why_not), "'%.64s' is no name that a registry takes",
-                                registry_takes_name(slice) ? b->name : slice);
+                                name_is_for_registry(slice) ? b->name : slice);
         else {
                 n->worker = worker;
                 (void) snprintf(n->slice, sizeof(n->slice), "%s", slice);

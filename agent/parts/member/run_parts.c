@@ -6,7 +6,6 @@
 #include "loop_timer.h"
 #include "member_state.h"
 #include "progress_part.h"
-#include "runs_part.h"
 #include "utf8.h"
 
 /* --- Parts --------------------------------------------------------------------------------------------- */
@@ -91,12 +90,11 @@ static int on_again(sd_event_source *source, uint64_t usec, void *userdata) {
 /* --- What tpu-launchd says ----------------------------------------------------------------------------- */
 
 static int64_t part_step(const struct run_part *p) {
-        const struct bus *b = p->owner->bus;
-        const struct run_progress *log = run_log_of(b) ? run_log_find(run_log_of(b), p->name) : NULL;
+        const struct step_line *last = progress_step(p->owner->bus, p->name);
 
         if ((p->now.state == PART_RUNNING || p->now.state == PART_EXITED || p->now.state == PART_STOPPED) &&
-            log && log->progress.lines > 0)
-                return MAX(p->step, (int64_t) MIN(log->progress.last_step, (uint64_t) INT64_MAX));
+            last)
+                return MAX(p->step, (int64_t) MIN(last->step, (uint64_t) INT64_MAX));
         return p->step;
 }
 

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run_record.h"
 
-#include <stdarg.h>
-
+#include "finding.h"
 #include "frame.h"
 #include "identity_facts.h"
 #include "json_text.h"
 #include "texts.h"
-#include "utf8.h"
 
 #define HOSTS_MAX 65536
 #define SLICES_MAX 4096
@@ -249,15 +247,8 @@ int run_request_make(const json_t *run, const char *slice, unsigned worker, cons
 
 /* --- The body of POST /v1/runs ------------------------------------------------------------------------- */
 
-_printf_(2, 3) static int refuse_body(char why[static RUN_WHY_MAX], const char *fmt, ...) {
-        va_list ap;
-
-        va_start(ap, fmt);
-        (void) vsnprintf(why, RUN_WHY_MAX, fmt, ap);
-        va_end(ap);
-        (void) utf8_scrub(why, strlen(why)); /* it may show what came */
-        return -EINVAL;
-}
+/* It may show what came. */
+#define refuse_body(why, ...) (finding_format((why), RUN_WHY_MAX, __VA_ARGS__), -EINVAL)
 
 void run_body_clear(struct run_body *b) {
         *b = (struct run_body){ .spec = run_spec_free(b->spec) };

@@ -23,13 +23,7 @@ static const char *name_at(const char *list, unsigned worker, char buf[static 25
 }
 
 static bool has_address(const json_t *member, const char *address) {
-        const json_t *v;
-        size_t i;
-
-        json_array_foreach(json_object_get(member, "address"), i, v)
-                if (json_is_string(v) && streq(json_string_value(v), address))
-                        return true;
-        return false;
+        return json_list_has(json_object_get(member, "address"), address);
 }
 
 /* The member of that id; where worker is negative, whose address it is. NULL: there is none. */

@@ -156,16 +156,6 @@ static uint8_t nic_of_socket(struct net_places *p, const struct tcp_connection *
 
 /* --- Peers -------------------------------------------------------------------------------------------- */
 
-static bool has_address(const json_t *host, const char *address) {
-        const json_t *one;
-        size_t i;
-
-        json_array_foreach (json_object_get(host, "address"), i, one)
-                if (json_is_string(one) && streq(json_string_value(one), address))
-                        return true;
-        return false;
-}
-
 /* Of a list of hosts as the registry has them; slice: NULL for one's own. */
 static bool find_host(const json_t *hosts, const char *slice, const char *address,
                       char name[static FLOW_NAME_MAX]) {
@@ -173,7 +163,7 @@ static bool find_host(const json_t *hosts, const char *slice, const char *addres
         size_t i;
 
         json_array_foreach (hosts, i, host)
-                if (has_address(host, address)) {
+                if (json_list_has(json_object_get(host, "address"), address)) {
                         (void) snprintf(name, FLOW_NAME_MAX, "worker %lld%s%s",
                                         (long long) json_integer_value(json_object_get(host, "worker")),
                                         slice ? " of " : "", slice ? slice : "");

@@ -20,6 +20,8 @@ struct watched {
         struct run_watch watch;
         struct goodput goodput;
         struct step_times times;
+        struct step_line step; /* as its last line has it, where there was one */
+        bool any_step;
         usec_t recent, best; /* the median of the last step intervals, and its least; 0: not known */
         unsigned steps_a_line; /* 0: not known */
         bool over; /* it ended; its next start, if there is one, begins with the time since then */
@@ -231,6 +233,8 @@ static void take_line(struct progress_state *p, const struct run_log_line *l) {
                 run_watch_line(&w->watch, l->text, l->len, l->at);
                 return;
         }
+        w->step = *l->step; /* also one that goes back: restarted from a checkpoint */
+        w->any_step = true;
         if (run_watch_step(&w->watch, l->step->step, l->at, &stepped) == RUN_STEP_SAME)
                 return;
         step_times_add(&w->times, stepped.interval, stepped.steps);
@@ -298,6 +302,20 @@ static void sample_run(struct sink *s, const struct watched *w) {
         put_int(s, METRIC_RUN_SUSPECTED, r->suspicion.suspected, w->run, NULL, NULL);
 }
 
+static void put_known(struct sink *s, enum metric_id id, double value, const char *run) {
+        if (isfinite(value)) /* else the line did not say */
+                put_double(s, id, value, run, NULL, NULL);
+}
+
+static void sample_last_step(struct sink *s, const struct watched *w) {
+        if (!w->any_step)
+                return;
+        put_uint(s, METRIC_RUN_STEP, w->step.step, w->run, NULL, NULL);
+        put_known(s, METRIC_RUN_TOKENS, w->step.tokens_per_second, w->run);
+        put_known(s, METRIC_RUN_TFLOPS, w->step.tflops, w->run);
+        put_known(s, METRIC_RUN_LOSS, w->step.loss, w->run);
+}
+
 static void sample_steps(struct sink *s, const struct watched *w) {
         const struct step_times *t = &w->times;
         const struct sample_histogram h = { .count = t->n,
@@ -335,8 +353,10 @@ static void sample_progress(void *self, struct bus_sink *s) {
                         continue;
                 }
                 w->over = w->over || (j && !host_run_lives(j));
-                if (w->over)
+                if (w->over) {
+                        w->any_step = false;
                         continue;
+                }
                 if (j && w->goodput.mark == 0) /* it ran before this agent did */
                         goodput_join(&w->goodput, now);
                 read_counters(p->bus, w, false, now);
@@ -344,6 +364,7 @@ static void sample_progress(void *self, struct bus_sink *s) {
                 silent = silent || silence_due(&w->watch.silence) != USEC_INFINITY;
                 sample_run(&s->sink, w);
                 sample_time(&s->sink, w);
+                sample_last_step(&s->sink, w);
                 sample_steps(&s->sink, w);
         }
         if (silent)
@@ -405,6 +426,12 @@ bool progress_pause_announced(const struct bus *b, const char *run) {
         return w && w->watch.announced != PAUSE_NONE;
 }
 
+const struct step_line *progress_step(const struct bus *b, const char *run) {
+        const struct watched *w = watched_of(b, run);
+
+        return w && w->any_step ? &w->step : NULL;
+}
+
 uint64_t progress_last_step(const struct bus *b, const char *run) {
         const struct watched *w = watched_of(b, run);
 
@@ -413,11 +440,10 @@ uint64_t progress_last_step(const struct bus *b, const char *run) {
 
 static struct run_seen run_seen_of(const char *run, void *userdata) {
         struct bus *b = userdata;
-        struct run_log *log = run_log_of(b);
         const struct suspicion *s = progress_suspicion(b, run);
         const struct host_run *j = host_runs_find(b->runs, run);
         const struct watched *w = watched_of(b, run);
-        struct run_seen seen = { .log = log ? run_log_find(log, run) : NULL,
+        struct run_seen seen = { .step = progress_step(b, run),
                                  .goodput = w ? &w->goodput : NULL,
                                  .suspicion = s ? s->why : NULL };
 

@@ -4,14 +4,17 @@
  * The part that judges whether the runs of this host make steps. What they print comes as BUS_LINE, their
  * life as BUS_RUN_STARTED and BUS_RUN_ENDED, what they take is read in the tick and when a suspicion
  * falls due: for that there is one timer, and nothing is polled. Samples tpu.run.* of suspicions, time
- * and steps; the events tpu.run.stall_suspected and tpu.run.recovered. Publishes BUS_SUSPICION.
+ * and steps, with what step lines say; the events tpu.run.stall_suspected and tpu.run.recovered. Publishes BUS_SUSPICION.
  */
 #include "part.h"
+#include "steps.h"
 
 extern const struct part progress_part;
 
 /* NULL: it is not suspected. Valid until the loop turns. */
 const struct suspicion *progress_suspicion(const struct bus *b, const char *run);
+/* Its last step line; NULL: none was read. Forgotten in the tick behind its end. */
+const struct step_line *progress_step(const struct bus *b, const char *run);
 /* SUSPICION_STEP_NONE: not known. */
 uint64_t progress_last_step(const struct bus *b, const char *run);
 /* Its log announced a pause (checkpoint, compile, evaluation) behind its last step, and not its end. */

@@ -29,8 +29,6 @@ struct run_log {
                 struct step_expression *e; /* NULL: it is none, or took too long */
         } *expected; /* of runs that have one of their own */
         size_t n_expected;
-        struct run_progress runs[RUN_LOG_RUNS_MAX];
-        size_t n;
 };
 
 int run_log_name_of_unit(const char *unit, size_t len, char ret[static 64]) {
@@ -47,26 +45,6 @@ int run_log_name_of_unit(const char *unit, size_t len, char ret[static 64]) {
                 return -EINVAL;
         memcpy(ret, name, sizeof(name));
         return 0;
-}
-
-/*
- * The slot of a run; when all are taken, a new one takes the place of the run that has been silent
- * longest.
- */
-static struct run_progress *slot_of(struct run_log *l, const char *run) {
-        struct run_progress *oldest = &l->runs[0];
-
-        for (size_t i = 0; i < l->n; i++) {
-                if (streq(l->runs[i].run, run))
-                        return &l->runs[i];
-                if (l->runs[i].progress.last_at < oldest->progress.last_at)
-                        oldest = &l->runs[i];
-        }
-        if (l->n < RUN_LOG_RUNS_MAX)
-                oldest = &l->runs[l->n++];
-        *oldest = (struct run_progress) { 0 };
-        (void) snprintf(oldest->run, sizeof(oldest->run), "%s", run);
-        return oldest;
 }
 
 /*
@@ -152,10 +130,8 @@ static void forget_expected(struct run_log *l) {
 static void take_line(struct run_log *l, struct run_log_line *line) {
         struct step_line step;
 
-        if (find_step(l, line->run, line->text, line->len, &step)) {
+        if (find_step(l, line->run, line->text, line->len, &step))
                 line->step = &step;
-                progress_step(&slot_of(l, line->run)->progress, &step, line->at);
-        }
         l->handlers->line(line, l->userdata);
 }
 
@@ -286,29 +262,9 @@ struct run_log *run_log_free(struct run_log *l) {
         return NULL;
 }
 
-const struct run_progress *run_log_runs(const struct run_log *l, size_t *ret_n) {
-        *ret_n = l->n;
-        return l->runs;
-}
-
-const struct run_progress *run_log_find(const struct run_log *l, const char *run) {
-        for (size_t i = 0; i < l->n; i++)
-                if (streq(l->runs[i].run, run))
-                        return &l->runs[i];
-        return NULL;
-}
-
 void run_log_prune(struct run_log *l, bool (*keep)(const char *run, void *userdata), void *userdata) {
         size_t kept = 0;
 
-        for (size_t i = 0; i < l->n; i++)
-                if (keep(l->runs[i].run, userdata)) {
-                        if (kept != i)
-                                l->runs[kept] = l->runs[i];
-                        kept++;
-                }
-        l->n = kept;
-        kept = 0;
         for (size_t i = 0; i < l->n_expected; i++)
                 if (keep(l->expected[i].run, userdata))
                         l->expected[kept++] = l->expected[i];

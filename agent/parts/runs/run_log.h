@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Follows the journal for the output of runs and keeps each run's progress. An entry counts only when the
+ * Follows the journal for the output of runs, and knows step lines. An entry counts only when the
  * journal itself says (trusted field _SYSTEMD_UNIT) that it came from a service tpu-run-NAME.service:
  * what a process claims about itself proves nothing. Reading starts RUN_LOG_BACK entries before the
  * journal's end, so that a restarted agent knows the runs that were there; entries of another boot are
@@ -18,11 +18,6 @@
 #define RUN_LOG_RUNS_MAX 64
 #define RUN_LOG_BACK 2048
 #define RUN_LOG_LINE_MAX 8192 /* a longer MESSAGE is cut */
-
-struct run_progress {
-        char run[64];
-        struct progress progress;
-};
 
 /* One line; valid during the call. */
 struct run_log_line {
@@ -70,10 +65,7 @@ bool run_log_look(struct run_log *l);
  */
 void run_log_follow(struct run_log *l, bool on);
 
-/* Runs seen so far, n of them; valid until the loop turns. */
-const struct run_progress *run_log_runs(const struct run_log *l, size_t *ret_n);
-const struct run_progress *run_log_find(const struct run_log *l, const char *run);
-/* Forgets runs for which keep says no. */
+/* Forgets the expressions of runs for which keep says no. */
 void run_log_prune(struct run_log *l, bool (*keep)(const char *run, void *userdata), void *userdata);
 
 /* Pure: "tpu-run-NAME.service" → NAME. -EINVAL for any other unit. */

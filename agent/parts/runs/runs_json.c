@@ -25,9 +25,6 @@ static json_t *spent_json(const struct goodput *g) {
 }
 
 static json_t *run_json(const struct host_run *run, const struct run_seen *seen) {
-        const struct run_progress *p = seen->log;
-        bool steps = p && p->progress.lines > 0;
-
         return json_pack(
                 "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, "
                 "s:s?, s:s?, s:I, s:I, s:I, s:s, s:s, s:b, s:s, s:s, s:s}",
@@ -36,8 +33,8 @@ static json_t *run_json(const struct host_run *run, const struct run_seen *seen)
                 run->user, "command", run->command, "started", answer_instant(run->started_real), "ended",
                 answer_instant(run->ended_real), "main_pid", (int) run->main_pid, "processes",
                 (int) run->processes, "step",
-                steps ? json_integer((json_int_t) p->progress.last_step) : json_null(), "step_seconds",
-                number_json(steps ? p->progress.last.seconds : NAN), "goodput",
+                seen->step ? json_integer((json_int_t) seen->step->step) : json_null(), "step_seconds",
+                number_json(seen->step ? seen->step->seconds : NAN), "goodput",
                 number_json(seen->goodput ? goodput_share(seen->goodput) : NAN), "spent_seconds",
                 spent_json(seen->goodput), "suspicion", seen->suspicion, "killed_by",
                 seen->killed_by[0] ? seen->killed_by : NULL,

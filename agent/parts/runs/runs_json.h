@@ -9,11 +9,11 @@
 #include "deaths.h"
 #include "goodput.h"
 #include "host_runs.h"
-#include "run_log.h"
+#include "steps.h"
 
 /* What is known of a run beside what tpu-launchd says. */
 struct run_seen {
-        const struct run_progress *log; /* NULL: nothing was read of it */
+        const struct step_line *step;   /* the last; NULL: none was read of it */
         const struct goodput *goodput;  /* where its time went; NULL: not known */
         const char *suspicion;          /* why it may have stalled; NULL: it is not suspected */
         char killed_by[DEATH_TEXT_MAX]; /* what ended it; empty: nothing was seen, or it lives */

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runs_part.h"
 
-#include <assert.h>
-#include <math.h>
-
 #include "container_log.h"
 #include "deaths_part.h"
 #include "launchd_runs.h"
@@ -264,28 +261,6 @@ static void tick_runs(void *self) {
         ask_launchd(p, false);
 }
 
-static void put_known(struct sink *s, enum metric_id id, double value, const char *run) {
-        if (isfinite(value)) /* else the line did not say */
-                put_double(s, id, value, run, NULL, NULL);
-}
-
-static void sample_runs(void *self, struct bus_sink *s) {
-        const struct runs_part_state *p = self;
-        size_t n = 0;
-        const struct run_progress *runs = p->log ? run_log_runs(p->log, &n) : NULL;
-
-        for (size_t i = 0; i < n; i++) {
-                const struct progress *seen = &runs[i].progress;
-
-                if (seen->lines == 0)
-                        continue;
-                put_uint(&s->sink, METRIC_RUN_STEP, seen->last_step, runs[i].run, NULL, NULL);
-                put_known(&s->sink, METRIC_RUN_TOKENS, seen->last.tokens_per_second, runs[i].run);
-                put_known(&s->sink, METRIC_RUN_TFLOPS, seen->last.tflops, runs[i].run);
-                put_known(&s->sink, METRIC_RUN_LOSS, seen->last.loss, runs[i].run);
-        }
-}
-
 static void hear_runs(void *self, const struct bus_news *n) {
         struct runs_part_state *p = self;
 
@@ -305,12 +280,6 @@ static void stop_runs(void *self) {
         p->launchd = launchd_runs_free(p->launchd);
 }
 
-struct run_log *run_log_of(const struct bus *b) {
-        const struct runs_part_state *p = bus_part(b, &runs_part);
-
-        return p->log;
-}
-
 bool runs_read_all(const struct bus *b) {
         const struct runs_part_state *p = bus_part(b, &runs_part);
 
@@ -324,7 +293,6 @@ const struct part runs_part = {
         .size = sizeof(struct runs_part_state),
         .start = start_runs,
         .tick = tick_runs,
-        .sample = sample_runs,
         .hear = hear_runs,
         .stop = stop_runs,
 };

@@ -2,8 +2,8 @@
 #pragma once
 /*
  * The part that knows the runs of this host: their life from tpu-launchd (bus->runs), their steps and
- * what they print from the journal, which goes out into the uplink's class of its own. Samples
- * tpu.run.step.number and what step lines say beside it; the events tpu.run.started and tpu.run.exited.
+ * what they print from the journal, which goes out into the uplink's class of its own. The events
+ * tpu.run.started and tpu.run.exited.
  * Publishes BUS_RUNS, BUS_RUN_STARTED, BUS_RUN_ENDED and BUS_LINE; whoever wants the list again publishes
  * BUS_ASK_RUNS.
  *
@@ -16,7 +16,5 @@
 
 extern const struct part runs_part;
 
-/* NULL: there is no journal. */
-struct run_log *run_log_of(const struct bus *b);
 /* Reads what runs have printed; false: there is more, which is read in the next turns. */
 bool runs_read_all(const struct bus *b);
