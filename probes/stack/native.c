@@ -79,8 +79,8 @@ static int copy_waiting(const struct process *p, const struct task *task, const 
         return r;
 }
 
-/* Stopped on its way back from a call, a thread has its number and its arguments yet (x86-64: all registers
- * but rax, rcx and r11 are kept; orig_rax is negative where it was in none). */
+/* Stopped as it comes back from a call, a thread has its number and its arguments yet: on x86-64 a call
+ * keeps their registers. orig_rax is negative where it was in none. */
 static struct task_call call_looked(const struct user_regs_struct *r) {
         struct task_call c = { .number = (long) r->orig_rax,
                                .arguments = { r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9 } };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a server of gRPC answers. First byte: the frames of a body, or headers, "name:value" a line. Frames tile the body and
- * stay inside of it, and what a person reads is printable.
+ * What a server of gRPC answers. First byte: the frames of a body, or headers, "name:value" a line. Frames
+ * tile the body and stay inside of it, and what a person reads is printable.
  */
 #include <assert.h>
 

@@ -136,7 +136,7 @@ static void test_settings_are_kept(void) {
                                      8 | (RTAX_INITCWND << 16),  40,
                                      8 | (RTAX_FEATURES << 16),  RTAX_FEATURE_ECN,
                                      8 | (RTAX_QUICKACK << 16),  1,
-                                     8 | (RTAX_CC_ALGO << 16),   0x00727262 }; /* "bbr" */
+                                     8 | (RTAX_CC_ALGO << 16),   0x00726262 }; /* "bbr" */
         const uint32_t strange[] = { 8 | (RTAX_CC_ALGO << 16), 0x00603b62 };   /* "b;`" */
         struct dump d = { .len = 0 };
         char text[ROUTE_WORDS_MAX];

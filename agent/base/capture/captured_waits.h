@@ -34,7 +34,8 @@ enum wait_kind {
 
 #define WAIT_FD_NONE UINT32_MAX
 
-/* A thread that runs has none, unless it looks again and again. In poll, select and epoll it has one for each descriptor, with any set. */
+/* A thread that runs has none, unless it looks again and again. In poll, select and epoll it has one for
+ * each descriptor, with any set. */
 struct captured_wait {
         uint8_t kind; /* enum wait_kind */
         bool any;     /* one of several of this thread: whichever comes first ends the wait */

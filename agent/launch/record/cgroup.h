@@ -16,8 +16,8 @@ struct pid_list {
         size_t n;
 };
 
-/* control_group: as systemd names it ("/tpu.slice/…"). What is beyond the bounds is left out. -ENOENT when it
- * is gone. */
+/* control_group: as systemd names it ("/tpu.slice/…"). What is beyond the bounds is left out. -ENOENT
+ * when it is gone. */
 int cgroup_pids(const struct host *h, const char *control_group, struct pid_list *ret);
 
 /* How many processes of the run's slice that we are in (the recorder's case) the kernel killed for lack of

@@ -4,7 +4,8 @@
  * The part that judges whether the runs of this host make steps. What they print comes as BUS_LINE, their
  * life as BUS_RUN_STARTED and BUS_RUN_ENDED, what they take is read in the tick and when a suspicion
  * falls due: for that there is one timer, and nothing is polled. Samples tpu.run.* of suspicions, time
- * and steps, with what step lines say; the events tpu.run.stall_suspected and tpu.run.recovered. Publishes BUS_SUSPICION.
+ * and steps, with what step lines say; the events tpu.run.stall_suspected and tpu.run.recovered. Publishes
+ * BUS_SUSPICION.
  */
 #include "part.h"
 #include "steps.h"

@@ -6,7 +6,7 @@
 
 /* --- Whose is it ----------------------------------------------------------------------------------- */
 
-/* 1: it is another one now. */
+/* 1: it has changed. */
 static int set_text(json_t **at, const char *text) {
         if (*at && streq(json_string_value(*at), text))
                 return 0;

@@ -38,6 +38,6 @@ struct call_wait {
 /* wchan: the kernel function in which it waits, which tells what a call that was interrupted goes on with.
  */
 void call_wait_of(const struct task_call *c, const char *wchan, struct call_wait *ret);
-/* Whether a call that came back with result says that there is nothing yet: no descriptor is ready, or the one
- * that it asks would have to be waited for. Who calls so and runs on looks again and again. */
+/* Whether a call that came back with result says that there is nothing yet: no descriptor is ready, or the
+ * one that it asks would have to be waited for. Who calls so and runs on looks again and again. */
 bool call_found_nothing(const struct task_call *c, int64_t result);

@@ -47,5 +47,6 @@ struct waits_of {
  * say. */
 int waits_read(const struct waits_of *from, struct waits *ret);
 
-/* Adds what those wait for that run, and whose call found nothing: in of their task is that call. -ENOMEM. */
+/* Adds what those wait for that run, and whose call found nothing: in of their task is that call.
+ * -ENOMEM. */
 int waits_add_looks(const struct waits_of *from, struct waits *w);
