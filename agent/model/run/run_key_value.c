@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the values of each kind of key are: in words, as people write them, and their bounds. */
+#include <ctype.h>
 #include <signal.h>
 
 #include "config.h"
