@@ -12,7 +12,7 @@
 struct world_host {
         bool there, unfit, silent_run; /* silent_run: it says nothing of any run */
         unsigned life, machine;        /* another machine under this worker id */
-        const char *digest, *notice, *refuses, *warns, *image;
+        const char *digest, *parts, *notice, *refuses, *warns, *image;
         bool refuses_for_good;
         struct member_part part; /* of the run "train" */
         char cause[24], code[16], status[16];
@@ -49,7 +49,11 @@ static inline json_t *world_member(const struct world *w, unsigned s, unsigned h
                       address, "hosts",
                       (int) w->hosts, "accelerator", "v6e-16", "fingerprint", "digest",
                       x->digest ? x->digest : "d1",
-                      "parts", "libtpu", x->digest ? x->digest : "d1", "state", x->unfit ? "unfit" : "ready",
+                      "parts", "libtpu",
+                      x->parts    ? x->parts
+                      : x->digest ? x->digest
+                                  : "d1",
+                      "state", x->unfit ? "unfit" : "ready",
                       "reasons",
                       x->unfit ? "nic.mtu eth0 FAIL" : "", "notice", x->notice ? x->notice : "",
                       "runs_known", !x->runs_unknown, "runs");

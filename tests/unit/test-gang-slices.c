@@ -262,6 +262,22 @@ static void test_fingerprints(void) {
         gang_free(w.g);
 }
 
+/* One of another slice has the digest of these, and other words for it. */
+static void test_fingerprints_of_a_liar(void) {
+        struct world w;
+        const json_t *u;
+
+        world_new(&w, 2, 2);
+        w.host[0][0].parts = w.host[0][1].parts = "none, says the liar";
+        w.host[1][1].digest = "d2";
+        world_join_all(&w);
+        u = json_array_get(json_object_get(slice(&w, 1), "unlike"), 0);
+        ASSERT_STREQ(world_text(u, "found"), "d2");
+        ASSERT_STREQ(world_text(u, "others"), "d1");
+        ASSERT_EQ(count(&w, "unlike"), 0); /* of the first slice */
+        gang_free(w.g);
+}
+
 /* Who takes over misses nobody before a lease, and whoever is back then was never away. */
 static void test_taken_over(void) {
         struct world w;
@@ -384,5 +400,6 @@ static void test_a_slice_of_nobody(void) {
 
 TEST_MAIN(test_it_forms, test_lost_and_back, test_two_claim_one_id, test_copied_machine, test_twins,
           test_moved_is_no_twin,
-          test_twin_mended, test_instance_id_comes_later, test_fingerprints, test_taken_over,
+          test_twin_mended, test_instance_id_comes_later, test_fingerprints, test_fingerprints_of_a_liar,
+          test_taken_over,
           test_what_cannot_be, test_forgotten, test_named_by_others, test_a_slice_of_nobody)

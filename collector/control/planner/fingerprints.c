@@ -12,7 +12,9 @@ static int check_parts(json_t *parts, char why[static GANG_WHY_MAX]) {
         const char *key;
         json_t *value;
 
-        if (parts && (!json_is_object(parts) || json_object_size(parts) > PARTS_MAX))
+        if (!parts)
+                return -ENOMEM;
+        if (!json_is_object(parts) || json_object_size(parts) > PARTS_MAX)
                 return why_fail(why, -EBADMSG,
                                 "\"parts\" of the fingerprint is no object of at most %d texts", PARTS_MAX);
         json_object_foreach (parts, key, value) {
@@ -28,7 +30,7 @@ static int check_parts(json_t *parts, char why[static GANG_WHY_MAX]) {
 int gang_fingerprint_take(struct gang *g, const json_t *member, struct gang_fingerprint **ret,
                           char why[static GANG_WHY_MAX]) {
         const json_t *fingerprint = json_object_get(member, "fingerprint");
-        json_t *parts = json_object_get(fingerprint, "parts");
+        json_auto_t *parts = json_incref(json_object_get(fingerprint, "parts")) ?: json_object();
         const char *digest, *accelerator, *topology;
         struct gang_fingerprint **at, *p;
         struct fingerprint_key key = { .digest = "" };
@@ -42,16 +44,16 @@ int gang_fingerprint_take(struct gang *g, const json_t *member, struct gang_fing
         (void) strcpy(key.accelerator, accelerator);
         (void) strcpy(key.topology, topology);
         at = bucket_of_fingerprint(g, &key);
-        for (p = *at; p && memcmp(&p->key, &key, sizeof(key)) != 0;)
+        /* The parts are the sender's own words: nobody speaks for another who has the same digest. */
+        for (p = *at; p && (memcmp(&p->key, &key, sizeof(key)) != 0 || !json_equal(p->parts, parts));)
                 p = p->next;
         if (!p) {
-                parts = parts ? json_deep_copy(parts) : json_object();
-                p = parts ? malloc(sizeof(*p)) : NULL;
-                if (!p) {
-                        json_decref(parts);
+                json_auto_t *copy = json_deep_copy(parts);
+
+                p = copy ? malloc(sizeof(*p)) : NULL;
+                if (!p)
                         return -ENOMEM;
-                }
-                *p = (struct gang_fingerprint){ .next = *at, .parts = parts, .key = key };
+                *p = (struct gang_fingerprint){ .next = *at, .parts = json_incref(copy), .key = key };
                 *at = p;
         }
         p->users++;
