@@ -18,7 +18,7 @@ PAGE_OPTION = re.compile(r"^\.It Fl -([\w-]+)(?: Ar (\S+))?$", re.MULTILINE)
 PAGE_KEY = re.compile(r"^\.It Cm (\w+)=", re.MULTILINE)
 SUBSECTION = re.compile(r"^\.Ss (.*)\n((?:(?!\.S[sh]).*\n)*)", re.MULTILINE)
 # A line of a table of struct config_item: CONFIG_ITEM("Section", "Key", …
-ITEM = re.compile(r'\bCONFIG_[A-Z]+\(\s*"([A-Z]\w+)",\s*"([A-Z]\w+)",')
+ITEM = re.compile(r'\b(?:CONFIG|FIXED)_[A-Z]+\(\s*"([A-Z]\w+)",\s*"([A-Z]\w+)",')
 # A line of the table of identity fields: [IDENTITY_X] = { "name-of-it", "Key", …
 FIELD = re.compile(r"\[IDENTITY_\w+\] = \{ \"[a-z-]+\", \"(\w+)\",")
 SHARED = {("root", "DIR"), ("config", "FILE"), ("help", ""), ("version", "")}

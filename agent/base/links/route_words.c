@@ -82,22 +82,22 @@ static const struct metric {
         bool never_locks; /* ip(8) takes no "lock" before it */
         bool limit;       /* a remedy takes it away */
 } metrics[RTAX_MAX + 1] = {
-        [RTAX_MTU] = { "mtu", .limit = true },
-        [RTAX_WINDOW] = { "window", WINDOW_MIN, .limit = true },
-        [RTAX_RTT] = { "rtt" },
-        [RTAX_RTTVAR] = { "rttvar" },
-        [RTAX_SSTHRESH] = { "ssthresh" },
-        [RTAX_CWND] = { "cwnd", CWND_MIN, .if_locked = true, .limit = true },
-        [RTAX_ADVMSS] = { "advmss", .limit = true },
-        [RTAX_REORDERING] = { "reordering" },
-        [RTAX_HOPLIMIT] = { "hoplimit", HOPS_MIN },
-        [RTAX_INITCWND] = { "initcwnd", BEGIN_MIN },
-        [RTAX_FEATURES] = { "features", .never_locks = true },
-        [RTAX_RTO_MIN] = { "rto_min", .never_locks = true }, /* it locks by itself */
-        [RTAX_INITRWND] = { "initrwnd", BEGIN_MIN },
-        [RTAX_QUICKACK] = { "quickack", .never_locks = true },
-        [RTAX_CC_ALGO] = { "congctl" },
-        [RTAX_FASTOPEN_NO_COOKIE] = { "fastopen_no_cookie", .never_locks = true },
+        [RTAX_MTU] = { .word = "mtu", .limit = true },
+        [RTAX_WINDOW] = { .word = "window", .least = WINDOW_MIN, .limit = true },
+        [RTAX_RTT] = { .word = "rtt" },
+        [RTAX_RTTVAR] = { .word = "rttvar" },
+        [RTAX_SSTHRESH] = { .word = "ssthresh" },
+        [RTAX_CWND] = { .word = "cwnd", .least = CWND_MIN, .if_locked = true, .limit = true },
+        [RTAX_ADVMSS] = { .word = "advmss", .limit = true },
+        [RTAX_REORDERING] = { .word = "reordering" },
+        [RTAX_HOPLIMIT] = { .word = "hoplimit", .least = HOPS_MIN },
+        [RTAX_INITCWND] = { .word = "initcwnd", .least = BEGIN_MIN },
+        [RTAX_FEATURES] = { .word = "features", .never_locks = true },
+        [RTAX_RTO_MIN] = { .word = "rto_min", .never_locks = true }, /* it locks by itself */
+        [RTAX_INITRWND] = { .word = "initrwnd", .least = BEGIN_MIN },
+        [RTAX_QUICKACK] = { .word = "quickack", .never_locks = true },
+        [RTAX_CC_ALGO] = { .word = "congctl" },
+        [RTAX_FASTOPEN_NO_COOKIE] = { .word = "fastopen_no_cookie", .never_locks = true },
 };
 
 const char *route_metric_word(int metric) {
