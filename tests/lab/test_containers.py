@@ -217,12 +217,12 @@ class Containers(unittest.TestCase):
         self.assertEqual((run["cause"], run["status"]), (cause, status), run)
         return run
 
-    def check_image(self, engine):
+    def check_image(self, engine, limits=()):
         h0, name = self.lab.hosts[0], f"image-{engine}"
         for host in self.lab.hosts:
             host.sh("chmod 0666 /dev/accel0")
         done = self.image_run(h0, name, "100000", "save", engine=engine,
-                              options=("--env", "MINE=a b#c", "--directory", "/usr"))
+                              options=("--env", "MINE=a b#c", "--directory", "/usr", *limits))
         self.assertEqual(done.code, 0, done.err + h0.journal("tpu-launchd.service"))
         self.assertIn("malloc glibc (in a container", done.out)
         h0.wait_for(lambda: self.step(h0, name) > 5, 60, "its steps are read")
@@ -246,9 +246,9 @@ class Containers(unittest.TestCase):
         h0.wait_for(lambda: h0.run(["systemctl", "is-active", slice_name], check=False).code != 0, 30,
                     "its slice is gone")
         # How it ends is how its container ended.
-        self.assertEqual(self.image_run(h0, name, "3", engine=engine).code, 0)
+        self.assertEqual(self.image_run(h0, name, "3", engine=engine, options=limits).code, 0)
         self.ended(h0, name, "exit-code", "7")
-        self.assertEqual(self.image_run(h0, name, "100000", engine=engine).code, 0)
+        self.assertEqual(self.image_run(h0, name, "100000", engine=engine, options=limits).code, 0)
         h0.wait_for(lambda: self.step(h0, name) > 2, 60, "its steps are read")
         h0.sh("kill -KILL $(pgrep -f '^/usr/bin/python3 /srv/steps.py')")
         self.ended(h0, name, "signal", "137")
@@ -317,7 +317,8 @@ class Containers(unittest.TestCase):
         done = self.image_run(h0, "none", "3", engine="docker")
         self.assertIn("docker may not make containers of runs on this host", done.err)
         h0.write("/etc/tpu-hostd/authority.conf.d/60-docker.conf", "[Container]\nDocker=yes\n")
-        self.check_image("docker")
+        # What makes the containers has no right here to raise a limit (CAP_SYS_RESOURCE).
+        self.check_image("docker", ("--memlock", "8M", "--nofile", "20000"))
 
 
 if __name__ == "__main__":
