@@ -6,16 +6,16 @@
 plan="
 1|1|packages
 1|1|scripts parse
-60|60|build: gcc, warnings are errors
-50|50|packages build
-110|110|the true path on booted hosts
-400|1800|the lab itself
+75|150|build: gcc, warnings are errors
+150|150|packages build
+265|465|the true path on booted hosts
+645|2430|the lab itself
 270|270|build: clang, sanitizers, fuzzers
-10|10|what the packages hold
-50|100|unit tests: gcc
-60|60|units and corpora: sanitized
-600|1000|programs driven from outside
-120|300|network namespaces
+12|20|what the packages hold
+95|170|unit tests: gcc
+250|190|units and corpora: sanitized
+905|2000|programs driven from outside
+390|600|network namespaces
 -|900|programs: sanitized
 -|300|fuzz: each parser for ten seconds
 -|70|memory: valgrind

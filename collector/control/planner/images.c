@@ -19,7 +19,6 @@ static int visit_images(const struct gang *g, const struct gang_run *r,
 
         json_array_foreach (r->slices, i, v) {
                 const struct slice *s = slice_find(g, json_string_value(json_object_get(v, "slice")));
-
                 unsigned n = s ? (unsigned) MIN(json_array_size(json_object_get(v, "hosts")),
                                                 (size_t) s->n_slots)
                                : 0;
