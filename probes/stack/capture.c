@@ -184,14 +184,23 @@ static int capture_looks(const struct host *h, struct capture *c) {
         return looks ? waits_add_looks(&from, &c->waits) : 0;
 }
 
-/* Native stacks go with the Python frames when those are the same before and after. */
+/*
+ * Native stacks go with the Python frames when those are the same before and after. What fails here costs
+ * the native stacks alone, as long as the process is there.
+ */
 static int capture_natives(const struct host *h, struct capture *c, char why[static REASON_MAX]) {
         int r = take_natives(c);
 
-        if (r == -ENOPKG)
-                return text_fail(why, REASON_MAX, r, "--native needs libdw.so.1 (the package libdw1)");
-        if (r < 0)
+        if (r == -ENOMEM || r == -ESRCH)
                 return interpreter_reason(&c->process, r, why);
+        if (r < 0) {
+                native_clear(&c->native);
+                (void) snprintf(c->kernel_why, sizeof(c->kernel_why), "no native stacks: %s",
+                                r == -ENOPKG    ? "libdw.so.1 cannot be loaded (the package libdw1)"
+                                : r == -EBADMSG ? "libdw cannot read its files"
+                                                : strerror(-r));
+                return 0;
+        }
         r = capture_looks(h, c);
         if (r == 0)
                 r = memory_refresh(&c->memory);

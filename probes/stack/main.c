@@ -162,6 +162,10 @@ static int read_into(struct program *p, size_t index, struct capture *c, enum at
                           c->n_threads);
                 p->failed++;
         }
+        if (c->with_native && c->native.n < c->tasks.n) {
+                log_error("process %d: %s", (int) pid, c->kernel_why);
+                p->failed++;
+        }
         if (c->no_python && !p->native && c->no_python_error != -ENOENT && !c->without_python) {
                 log_error("process %d: %s; only what its threads wait for is shown", (int) pid,
                           c->no_python_why);

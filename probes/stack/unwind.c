@@ -19,7 +19,8 @@
 
 /* What is used of libdw. */
 #define FUNCTIONS(X) \
-        X(dwfl_begin) X(dwfl_end) X(dwfl_report_begin) X(dwfl_report_end) X(dwfl_report_elf) \
+        X(elf_version) X(elf_begin) \
+        X(dwfl_begin) X(dwfl_end) X(dwfl_report_begin) X(dwfl_report_end) X(dwfl_report_module) \
         X(dwfl_attach_state) X(dwfl_getthread_frames) X(dwfl_thread_state_registers) \
         X(dwfl_frame_pc) X(dwfl_addrmodule) X(dwfl_module_addrinfo) X(dwfl_module_info) \
         X(dwfl_module_build_id) X(dwfl_module_getsymtab) X(dwfl_module_getsymtab_first_global) \
@@ -73,6 +74,7 @@ struct unwinder *unwinder_free(struct unwinder *u) {
         if (u->dwfl)
                 u->dw.dwfl_end(u->dwfl);
         for (size_t i = 0; i < u->n_modules; i++) {
+                (void) close_fd(u->modules[i]->fd);
                 free(u->modules[i]->name);
                 free(u->modules[i]);
         }
@@ -98,10 +100,25 @@ static int no_debuginfo(Dwfl_Module *module, void **userdata, const char *name, 
         return -1;
 }
 
-static int no_elf(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base, char **ret_path,
-                  Elf **ret) {
-        (void) module, (void) userdata, (void) name, (void) base, (void) ret_path, (void) ret;
-        return -1; /* every module was reported with its file */
+static struct native_module *find_module(const struct unwinder *u, uint64_t start) {
+        for (size_t i = 0; i < u->n_modules; i++)
+                if (u->modules[i]->start == start)
+                        return u->modules[i];
+        return NULL;
+}
+
+/*
+ * A file is opened when a frame is in it. libdw's own way maps it to be written, and the whole of it would
+ * count as memory of ours (RLIMIT_DATA).
+ */
+static int open_elf(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr start,
+                    char **ret_path, Elf **ret) {
+        const struct unwinder *u = *userdata;
+        struct native_module *m = find_module(u, start);
+
+        (void) module, (void) name, (void) ret_path;
+        *ret = m && m->fd >= 0 ? u->dw.elf_begin(m->fd, ELF_C_READ_MMAP, NULL) : NULL;
+        return *ret ? TAKE_FD(m->fd) : -1; /* now libdw's */
 }
 
 static void read_build_id(struct unwinder *u, Dwfl_Module *module, struct native_module *m) {
@@ -119,9 +136,10 @@ static int add_module(struct unwinder *u) {
         _cleanup_close_ int fd = -1;
         struct native_module *m;
         Dwfl_Module *module;
-        uint64_t first;
+        void **userdata;
+        uint64_t end;
 
-        if (u->n_modules == MODULES_MAX || elf_mapped_first_address(u->memory, map->start, &first) < 0)
+        if (u->n_modules == MODULES_MAX || elf_mapped_end(u->memory, map->start, &end) < 0)
                 return 0;
         fd = mapped_file_open(u->process, u->memory, map);
         if (fd < 0)
@@ -131,14 +149,15 @@ static int add_module(struct unwinder *u) {
                 return -ENOMEM;
         u->modules[u->n_modules++] = m;
         m->start = map->start;
+        m->fd = TAKE_FD(fd);
         m->name = strdup(map->path);
         if (!m->name)
                 return -ENOMEM;
         utf8_mend(m->name);
-        module = u->dw.dwfl_report_elf(u->dwfl, map->path, map->path, fd, map->start - first, true);
+        module = u->dw.dwfl_report_module(u->dwfl, map->path, map->start, end);
         if (module) {
-                fd = -1; /* now libdw's */
-                read_build_id(u, module, m);
+                (void) u->dw.dwfl_module_info(module, &userdata, NULL, NULL, NULL, NULL, NULL, NULL);
+                *userdata = u;
         }
         return 0;
 }
@@ -204,14 +223,6 @@ static const Dwfl_Thread_Callbacks thread_callbacks = {
         .memory_read = read_word,
         .set_initial_registers = set_registers,
 };
-
-/* The module of libdw's own name for it, which is our path and start. */
-static struct native_module *find_module(const struct unwinder *u, uint64_t start) {
-        for (size_t i = 0; i < u->n_modules; i++)
-                if (u->modules[i]->start == start)
-                        return u->modules[i];
-        return NULL;
-}
 
 /* Which file it is in; its name is looked for with all others of that file. */
 static void place_symbol(struct unwinder *u, struct native_symbol *s) {
@@ -421,7 +432,7 @@ int unwinder_name(struct unwinder *u) {
         while (r == 0 && u->unnamed) {
                 Dwfl_Module *module = u->dw.dwfl_addrmodule(u->dwfl, u->unnamed->pc);
                 _cleanup_free_ struct wanted *w = NULL;
-                const struct native_module *of = u->unnamed->module;
+                struct native_module *of = u->unnamed->module;
                 size_t n = 0, size = 0;
 
                 for (struct native_symbol **at = &u->unnamed, *s; r == 0 && (s = *at);) {
@@ -436,6 +447,8 @@ int unwinder_name(struct unwinder *u) {
                 }
                 if (r == 0)
                         r = name_all(u, module, w, n);
+                if (of)
+                        read_build_id(u, module, of); /* the file is open by now */
         }
         return r;
 }
@@ -464,9 +477,10 @@ int unwinder_new(const struct process *p, struct memory *m, struct unwinder **re
                 return r;
         u->process = p;
         u->memory = m;
-        u->callbacks = (Dwfl_Callbacks){ .find_elf = no_elf,
+        u->callbacks = (Dwfl_Callbacks){ .find_elf = open_elf,
                                          .find_debuginfo = no_debuginfo,
                                          .section_address = u->dw.dwfl_offline_section_address };
+        (void) u->dw.elf_version(EV_CURRENT);
         u->dwfl = u->dw.dwfl_begin(&u->callbacks);
         if (!u->dwfl)
                 return -ENOMEM;

@@ -17,6 +17,7 @@ struct native_module {
         char *name;                         /* path as the process sees it */
         char build_id[NATIVE_BUILD_ID_MAX]; /* hexadecimal; empty: none */
         uint64_t start;                     /* of its lowest mapping */
+        int fd;                             /* its file, until it is looked into; -1 */
         bool used;                          /* some frame is in it */
 };
 
@@ -33,7 +34,7 @@ struct native_symbol {
         uint64_t pc;
         char *name;                         /* NULL: unknown */
         uint64_t offset;                    /* of pc from its start */
-        const struct native_module *module; /* NULL: in no file */
+        struct native_module *module;       /* NULL: in no file */
         bool evaluates;                     /* the function that runs Python frames */
 };
 

@@ -11,7 +11,7 @@ import time
 import unittest
 
 from hung_files import HungFiles
-from test_stack import PYTHON, ROOT, TOOL, python_target, run_tool
+from test_stack import PYTHON, ROOT, TOOL, python_target, run_tool, sanitized
 from test_waits import END, HEAD
 
 # A page of its own whose content somebody would have to provide (userfaultfd(2)), and nobody does.
@@ -39,11 +39,6 @@ never()
 def build_library(folder):
     subprocess.run(["cc", "-shared", "-fPIC", "-o", folder + "/lib.so", "-x", "c", "-"], check=True, text=True,
                    input="#include <unistd.h>\nvoid rest(void) { for (;;) pause(); }\n")
-
-
-def sanitized():
-    with open(TOOL, "rb") as f:
-        return b"__asan_init" in f.read()
 
 
 class Guard(unittest.TestCase):

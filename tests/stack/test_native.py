@@ -17,8 +17,8 @@ import time
 import unittest
 from pathlib import Path
 
-from test_stack import (HERE, ROOT, SEED, TOOL, Target, frames_of, python_target, run_tool, source_of,
-                        stacks_of)
+from test_stack import (HERE, ROOT, SEED, TOOL, Target, frames_of, python_target, run_tool, sanitized,
+                        source_of, stacks_of)
 
 KILLS = 500 if os.environ.get("FULL") == "1" else 50
 WAITING = ("import os, threading, time\n"
@@ -123,12 +123,35 @@ class Native(unittest.TestCase):
         with python_target("import threading\ndef spin():\n    while True: pass\n"
                            "threading.Thread(target=spin, daemon=True).start()\nprint('ready', flush=True)\n"
                            "spin()\n") as t:
+            while run_tool(t.pid).stdout.count("in spin\n") < 2:
+                time.sleep(0.05)
             with starved(t.pid):
                 done = subprocess.run([TOOL, "--native", str(t.pid)], capture_output=True, text=True,
                                       timeout=60, check=False)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(done.stdout.count("in spin\n"), 2, done.stdout)
             self.assertEqual(left_alone(t.pid), [])
+
+    @unittest.skipIf(sanitized(), "the sanitizer asks for terabytes")
+    def test_however_little_memory_there_is(self):
+        """Files of 64 MB each, of which code is mapped, cost none. Where memory ends, the native stacks are
+        lost, and nothing else."""
+        with tempfile.TemporaryDirectory() as d:
+            large = [shutil.copy("/lib/x86_64-linux-gnu/libz.so.1", f"{d}/liblarge{i}.so") for i in range(4)]
+            for path in large:
+                os.truncate(path, 64 << 20)
+            with python_target("import ctypes, threading\nkept = [ctypes.CDLL(p) for p in %r]\n"
+                               "print('ready', flush=True)\nthreading.Event().wait()\n" % large) as t:
+                settled(t.pid)
+                lost = []
+                for kilobytes in [*range(1000, 6000, 100), *range(8000, 48000, 8000)]:
+                    few = ("sh", "-c", f'ulimit -S -d {kilobytes}; exec "$@"', "sh")
+                    if run_tool(t.pid, prefix=few).returncode != 0:
+                        continue  # not even Python's
+                    answer = run_tool("--native", t.pid, prefix=few).stdout
+                    self.assertIn('File "<string>", line 4', answer, f"{kilobytes} kB")
+                    lost += [kilobytes] if "no native stacks" in answer else []
+                self.assertLess(max(lost, default=0), 8000)
 
     def functions(self, pid):
         return [f["function"] for f in natives(stacks_of(pid, "--native")["threads"][0])]

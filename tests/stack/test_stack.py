@@ -24,6 +24,11 @@ SEED = int(os.environ.get("TEST_SEED", time.time()))
 ROOT = os.geteuid() == 0
 
 
+def sanitized():
+    with open(TOOL, "rb") as f:
+        return b"__asan_init" in f.read()
+
+
 def run_tool(*args, prefix=(), **more):
     return subprocess.run([*prefix, TOOL, *map(str, args)], capture_output=True, text=True, timeout=60,
                           **more)

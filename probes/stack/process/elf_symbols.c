@@ -19,6 +19,7 @@
 static void take_segment(struct elf_answer *a, bool *found, const Elf64_Phdr *p) {
         if (p->p_type != PT_LOAD)
                 return;
+        a->end_address = MAX(a->end_address, p->p_vaddr + p->p_memsz);
         if (!*found && p->p_offset < 4096) {
                 a->first_address = p->p_vaddr - p->p_vaddr % 4096;
                 *found = true;
@@ -73,14 +74,15 @@ static int read_segments(struct memory *m, uint64_t start, struct elf_answer *re
         return r < 0 ? r : found ? 0 : -ENOEXEC;
 }
 
-int elf_mapped_first_address(struct memory *m, uint64_t start, uint64_t *ret) {
+int elf_mapped_end(struct memory *m, uint64_t start, uint64_t *ret) {
         struct elf_answer answer = { 0 };
         uint64_t dynamic, size;
         int r = read_segments(m, start, &answer, &dynamic, &size);
 
-        if (r == 0)
-                *ret = answer.first_address;
-        return r;
+        if (r < 0)
+                return r;
+        *ret = start - answer.first_address + answer.end_address;
+        return *ret > start ? 0 : -ENOEXEC;
 }
 
 /* glibc's dynamic linker puts addresses where the file has its own numbering, musl's does not. */
