@@ -51,7 +51,7 @@ struct alike_thread alike_thread(const struct stack_table *t, const struct stack
                                  const struct host_capture *c, const struct captured_process *p,
                                  const struct captured_thread *thread, uint64_t process, bool main,
                                  bool moved) {
-        static const struct stack_code none = { STACK_NONE, STACK_NONE, STACK_NONE, 0 };
+        static const struct stack_code none = { STACK_NONE, STACK_NONE, STACK_NONE, 0, 0 };
         bool read = thread->stack != STACK_NONE && !thread->changed;
         const struct stack_code *code = read ? &codes[thread->stack] : &none;
         uint8_t kind = place_kind(t, c, thread, captured_state_of(p, thread));

@@ -464,5 +464,10 @@ void chain_follow(const struct evidence *e, uint32_t rank, struct wait_chain *re
         if (c.end == END_UNKNOWN && r->alike == ALIKE_MOST && !c.odd &&
             (kind_waits(c.kind) || c.kind == WAIT_UNKNOWN))
                 c.end = END_OTHERS;
+        if (c.end == END_UNKNOWN && c.n == 1 && r->alike == ALIKE_ODD && kind_waits(r->place.kind) &&
+            evidence_waits_as_most(e, rank)) {
+                c.kind = WAIT_SOCKET;
+                c.joins = true;
+        }
         *ret = c;
 }

@@ -8,7 +8,8 @@
  *
  * Where the kernel does not say who holds something, structure decides: a thread of the process that stands
  * elsewhere than its like on the other ranks. Where there is none, a rank that stands as most do waits for
- * the others.
+ * the others; and one that stands elsewhere, but in the library code in which most wait for the others, and
+ * none of whose threads is why, waits for an exchange in which they take no part.
  */
 #include "evidence.h"
 
@@ -39,6 +40,7 @@ struct wait_chain {
         bool odd;          /* it ends in another process, at a thread that stands elsewhere than its like */
         bool solid;        /* at each step the kernel or the memory says who holds it */
         bool certain;      /* END_RANKS: one wait, for one rank */
+        bool joins;        /* it waits in library code in which most wait for the others, as they do not */
         bool deserted;     /* nobody has the other end of the pipe that it reads */
         bool stuck, moved; /* the last thread, in the two captures */
         double weight;     /* that this end holds the rank up; 0 of END_RANKS, END_OTHERS, END_PATH */

@@ -274,6 +274,27 @@ enum alike evidence_alike(const struct evidence *e, uint32_t host, const struct 
         return alike_judge(&e->alike, &a);
 }
 
+/* What the rank's own code calls of Python's libraries; 0: nothing, or the thread was not read. */
+static uint32_t behind_of(const struct evidence *e, const struct rank *r) {
+        const struct captured_thread *t = r->thread[1] ? r->thread[1] : r->thread[0];
+
+        return t && t->stack != STACK_NONE && !t->changed ? e->codes[t->stack].behind : 0;
+}
+
+bool evidence_waits_as_most(const struct evidence *e, uint32_t rank) {
+        const struct rank *r = &e->ranks[rank];
+        uint32_t behind = behind_of(e, r);
+
+        for (size_t i = 0; behind != 0 && i < e->n_ranks; i++) {
+                const struct rank *q = &e->ranks[i];
+
+                if (q != r && q->alike == ALIKE_MOST && q->place.kind == r->place.kind &&
+                    behind_of(e, q) == behind)
+                        return true;
+        }
+        return false;
+}
+
 /* Of every rank and of what its host started besides. */
 static int survey_places(struct evidence *e) {
         size_t hosts = 0;

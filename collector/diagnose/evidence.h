@@ -54,6 +54,8 @@ int evidence_gather(struct evidence *e, const struct scene *s, const char *slice
 
 /* Of a host's process; STACK_NONE: it is none. */
 uint32_t evidence_rank(const struct evidence *e, uint32_t host, const struct captured_process *p);
+/* It waits in library code in which ranks wait that stand as most do, called from elsewhere. */
+bool evidence_waits_as_most(const struct evidence *e, uint32_t rank);
 /* How a thread of the last capture stands among those of its role. */
 enum alike evidence_alike(const struct evidence *e, uint32_t host, const struct captured_process *p,
                           const struct captured_thread *thread);

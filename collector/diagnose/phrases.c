@@ -169,6 +169,14 @@ void phrase_chain(FILE *f, const struct diagnosis *d, uint32_t rank) {
         else if (d->evidence.hosts[r->host].n_ranks > 1)
                 fprintf(f, " (process %" PRIu32 ")", r->pid);
         fputc(' ', f);
+        if (c->joins) {
+                fputs("waits for other ranks, in the library code in which most of them wait", f);
+                if (r->place.frame != STACK_NONE) {
+                        fputs(", but under ", f);
+                        put_frame(f, diagnosis_table(d), r->place.frame);
+                }
+                return;
+        }
         put_step(f, d, d->evidence.hosts[r->host].last, &c->steps[0], &r->place);
         put_chain(f, d, rank);
 }

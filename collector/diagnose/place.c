@@ -226,8 +226,8 @@ const char *base_name(const char *path) {
 }
 
 static struct stack_code code_of(const struct stack_table *t, const bool *library, uint32_t stack) {
-        struct stack_code code = { STACK_NONE, STACK_NONE, STACK_NONE, 0 };
-        uint64_t path = FNV_BEGIN;
+        struct stack_code code = { STACK_NONE, STACK_NONE, STACK_NONE, 0, 0 };
+        uint64_t path = FNV_BEGIN, behind = FNV_BEGIN;
         const uint32_t *frames = stack_table_frames(t, stack);
         bool calls = false;
 
@@ -240,14 +240,19 @@ static struct stack_code code_of(const struct stack_table *t, const bool *librar
                 if (calls && f->kind == FRAME_NATIVE && library[frames[i]])
                         path = fnv(path, &frames[i], sizeof(frames[i])); /* it stands for the line */
                 calls = false;
+                if (library[frames[i]] && f->kind == FRAME_PYTHON)
+                        behind = fnv(behind, &frames[i], sizeof(frames[i]));
                 if (library[frames[i]] || (code.innermost != STACK_NONE && f->kind != FRAME_PYTHON))
                         continue;
                 code.root = code.root == STACK_NONE ? frames[i] : code.root;
                 code.own = frames[i];
+                behind = FNV_BEGIN;
                 calls = f->kind == FRAME_NATIVE;
                 path = fnv(path, &frames[i], sizeof(frames[i]));
         }
         code.own_path = (uint32_t) (path ^ path >> 32);
+        if (code.own != STACK_NONE && behind != FNV_BEGIN)
+                code.behind = (uint32_t) (behind ^ behind >> 32);
         return code;
 }
 

@@ -39,6 +39,7 @@ struct stack_code {
         uint32_t own, root; /* frames: innermost and outermost of the training's own; STACK_NONE */
         uint32_t innermost; /* Python frame; STACK_NONE */
         uint32_t own_path;  /* equal where all frames of its own are, and what native ones call */
+        uint32_t behind;    /* equal where its own code calls the same of Python's libraries; 0: nothing */
 };
 /* -ENOMEM. The caller frees *ret. */
 int stack_codes(const struct stack_table *t, struct stack_code **ret);

@@ -108,7 +108,7 @@ static struct native_module *find_module(const struct unwinder *u, uint64_t star
 }
 
 /*
- * A file is opened when a frame is in it. libdw's own way maps it to be written, and the whole of it would
+ * A file is opened when a frame is in it. libdw by itself maps it to be written, and the whole of it would
  * count as memory of ours (RLIMIT_DATA).
  */
 static int open_elf(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr start,

@@ -378,5 +378,42 @@ static void test_a_call_that_is_tried_again(void) {
         }
 }
 
-TEST_MAIN(test_shapes_by_causes, test_the_chain, test_pairs_that_cannot_be_told,
-          test_a_call_that_is_tried_again)
+#define SUM "loop.py:10 go | loop.py:40 sum"
+#define IN_A_FUTURE " | /usr/lib/python3.11/concurrent/futures/_base.py:451 result"
+
+/* One rank waits elsewhere, for a lock without a holder, in what its code calls there. All others wait for
+ * the sum in a future. */
+static unsigned alone_in(const char *stack, bool helper_is_odd) {
+        static struct world w;
+        _cleanup_scene_ struct scene scene = SCENE_NULL;
+        struct diagnosis *d;
+        unsigned kind;
+
+        world_init(&w, 4);
+        for (uint32_t i = 0; i < 4; i++)
+                (void) world_wait(stands(&w, i, i == 2 ? stack : SUM IN_A_FUTURE), WAIT_LOCK);
+        if (helper_is_odd)
+                (void) world_wait(world_thread(&w, 2, world_pid(2), 214, "writer", "cache.py:40 trim"),
+                                  WAIT_LOCK);
+        d = world_diagnose(&w, &scene);
+        ASSERT_EQ(d->outcome, OUTCOME_NAMED);
+        ASSERT_EQ(d->suspects[0].host, 2u);
+        kind = (unsigned) d->suspects[0].kind;
+        ASSERT_EQ(!!strstr(d->summary, "its main thread waits for other ranks, in the library code in which "
+                                       "most of them wait, but under `loop.py:60 extra`"),
+                  kind == (unsigned) WAIT_SOCKET);
+        (void) diagnosis_free(d);
+        return kind;
+}
+
+/* An exchange that the others take no part in, and a lock of its own. */
+static void test_it_waits_as_most_elsewhere(void) {
+        ASSERT_EQ(alone_in("loop.py:10 go | loop.py:60 extra" IN_A_FUTURE, false), (unsigned) WAIT_SOCKET);
+        ASSERT_EQ(alone_in("loop.py:10 go | loop.py:60 extra" IN_A_FUTURE, true), (unsigned) WAIT_LOCK);
+        ASSERT_EQ(alone_in("loop.py:10 go | loop.py:60 extra", false), (unsigned) WAIT_LOCK);
+        ASSERT_EQ(alone_in("loop.py:10 go | loop.py:60 extra | /usr/lib/python3.11/queue.py:171 get", false),
+                  (unsigned) WAIT_LOCK);
+}
+
+TEST_MAIN(test_shapes_by_causes, test_the_chain, test_it_waits_as_most_elsewhere,
+          test_pairs_that_cannot_be_told, test_a_call_that_is_tried_again)
