@@ -122,7 +122,7 @@ static void judge_limits(const struct host *h, const struct daemon_states *d, st
                         continue;
                 low++;
                 (void) snprintf(set, sizeof(set), "%s=%s", quota ? "CPUQuota" : l->property,
-                                quota ? "" : streq(l->property, "DefaultTasksMax") ? "15%%" : "infinity");
+                                quota ? "" : "infinity");
                 probe_tell(s, l->unit ? WORDS_RUN_LIMITS_SLICE : WORDS_RUN_LIMITS_DEFAULT,
                            l->unit ? l->unit : l->property, set, "%s=%" PRIu64, l->property, l->value);
         }

@@ -134,7 +134,7 @@ static void limits_of_runs(void) {
                   "MemoryMax=infinity" },
                 { { "tpu.slice", "MemoryMax", (uint64_t) 700 << 30 }, "", "none that a run meets", "" },
                 { { NULL, "DefaultTasksMax", 100 }, "DefaultTasksMax", "DefaultTasksMax=100",
-                  "printf '[Manager]\\nDefaultTasksMax=15%%\\n' | sudo tee "
+                  "printf '[Manager]\\nDefaultTasksMax=infinity\\n' | sudo tee "
                   "/etc/systemd/system.conf.d/zz-DefaultTasksMax.conf; sudo systemctl daemon-reexec" },
                 { { NULL, "DefaultLimitNPROC", 100 }, "DefaultLimitNPROC", "DefaultLimitNPROC=100",
                   "DefaultLimitNPROC=infinity" },
