@@ -8,27 +8,27 @@ plan="
 1|1|scripts parse
 75|150|build: gcc, warnings are errors
 150|150|packages build
-265|465|the true path on booted hosts
-645|2430|the lab itself
+265|300|the true path on booted hosts
+645|1460|the lab itself
 270|270|build: clang, sanitizers, fuzzers
 12|20|what the packages hold
 95|170|unit tests: gcc
-250|190|units and corpora: sanitized
-905|2000|programs driven from outside
-390|600|network namespaces
--|900|programs: sanitized
--|300|fuzz: each parser for ten seconds
+250|200|units and corpora: sanitized
+905|1350|programs driven from outside
+390|270|network namespaces
+-|810|programs: sanitized
+-|255|fuzz: each parser for ten seconds
 -|70|memory: valgrind
--|280|builds and runs on Debian 11
--|90|packages build on Debian 11
--|90|what the release holds
--|10|lintian
--|300|installs and runs on each Debian
--|120|a host with a stock kernel
--|150|two hosts of one image
--|200|BPF on other kernels
--|120|a run on a kernel of its own
--|300|power cuts
+-|125|builds and runs on Debian 11
+-|200|packages build on Debian 11
+-|135|what the release holds
+-|16|lintian
+-|560|installs and runs on each Debian
+-|310|a host with a stock kernel
+-|90|two hosts of one image
+-|60|BPF on other kernels
+-|240|a run on a kernel of its own
+-|270|power cuts
 "
 full=no resume=no action=run only=()
 
@@ -37,7 +37,7 @@ usage() {
 Usage: tools/test [--full] [--only STEP]... [--resume]
        tools/test [--full] --plan
 
-  --full       also what takes hours: every case of each test, the previous release, other systems, power cuts
+  --full       also what takes two hours: every case of each test, the previous release, other systems, power cuts
   --plan       prints the steps and about how long each takes, and ends
   --only STEP  only the steps whose name holds these words; what they need must have been built before
   --resume     passes over the steps that passed when this was last run; from the beginning once a file of the tree has changed
