@@ -445,6 +445,11 @@ static void follow_thread(struct follower *f, const struct captured_process *p,
                 follow_odd_threads(f, p, t, c);
 }
 
+/* A lock of its process alone, of which nobody says who holds it. */
+static bool is_own_lock(const struct wait_chain *c) {
+        return c->kind == WAIT_LOCK && !(c->steps[0].wait && c->steps[0].wait->space != 0);
+}
+
 void chain_follow(const struct evidence *e, uint32_t rank, struct wait_chain *ret) {
         const struct rank *r = &e->ranks[rank];
         const struct captured_process *p = r->process[1] ? r->process[1] : r->process[0];
@@ -464,9 +469,9 @@ void chain_follow(const struct evidence *e, uint32_t rank, struct wait_chain *re
         if (c.end == END_UNKNOWN && r->alike == ALIKE_MOST && !c.odd &&
             (kind_waits(c.kind) || c.kind == WAIT_UNKNOWN))
                 c.end = END_OTHERS;
-        if (c.end == END_UNKNOWN && c.n == 1 && r->alike == ALIKE_ODD && kind_waits(r->place.kind) &&
+        if (c.end == END_UNKNOWN && c.n == 1 && r->alike == ALIKE_ODD && is_own_lock(&c) &&
             evidence_waits_as_most(e, rank)) {
-                c.kind = WAIT_SOCKET;
+                c.kind = WAIT_SOCKET; /* and the weight of the lock: it is a guess */
                 c.joins = true;
         }
         *ret = c;

@@ -40,7 +40,7 @@ struct wait_chain {
         bool odd;          /* it ends in another process, at a thread that stands elsewhere than its like */
         bool solid;        /* at each step the kernel or the memory says who holds it */
         bool certain;      /* END_RANKS: one wait, for one rank */
-        bool joins;        /* it waits in library code in which most wait for the others, as they do not */
+        bool joins;        /* it waits in the library code in which most wait, called from elsewhere */
         bool deserted;     /* nobody has the other end of the pipe that it reads */
         bool stuck, moved; /* the last thread, in the two captures */
         double weight;     /* that this end holds the rank up; 0 of END_RANKS, END_OTHERS, END_PATH */

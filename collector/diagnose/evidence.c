@@ -9,6 +9,7 @@ void evidence_clear(struct evidence *e) {
         alike_clear(&e->alike);
         free(e->codes);
         free(e->process_roles);
+        free(e->meetings);
         free(e->ranks);
         free(e->classes);
         *e = EVIDENCE_NULL;
@@ -281,18 +282,37 @@ static uint32_t behind_of(const struct evidence *e, const struct rank *r) {
         return t && t->stack != STACK_NONE && !t->changed ? e->codes[t->stack].behind : 0;
 }
 
+/* Kind and library code of a wait; 0: none. */
+static uint64_t meeting_of(const struct evidence *e, const struct rank *r) {
+        uint32_t behind = kind_waits(r->place.kind) ? behind_of(e, r) : 0;
+
+        return behind == 0 ? 0 : (uint64_t) r->place.kind << 32 | behind;
+}
+
+static int compare_meetings(const void *a, const void *b) {
+        const uint64_t *x = a, *y = b;
+
+        return COMPARE(*x, *y);
+}
+
+static int gather_meetings(struct evidence *e) {
+        e->meetings = calloc(e->n_ranks + 1, sizeof(*e->meetings));
+        if (!e->meetings)
+                return -ENOMEM;
+        for (size_t i = 0; i < e->n_ranks; i++)
+                if (e->ranks[i].alike == ALIKE_MOST && meeting_of(e, &e->ranks[i]) != 0)
+                        e->meetings[e->n_meetings++] = meeting_of(e, &e->ranks[i]);
+        if (e->n_meetings > 1)
+                qsort(e->meetings, e->n_meetings, sizeof(*e->meetings), compare_meetings);
+        return 0;
+}
+
 bool evidence_waits_as_most(const struct evidence *e, uint32_t rank) {
-        const struct rank *r = &e->ranks[rank];
-        uint32_t behind = behind_of(e, r);
+        uint64_t meeting = meeting_of(e, &e->ranks[rank]);
+        size_t at = SORTED_PLACE(e->n_meetings, k, e->meetings[k] < meeting) + e->n_meetings / 2;
 
-        for (size_t i = 0; behind != 0 && i < e->n_ranks; i++) {
-                const struct rank *q = &e->ranks[i];
-
-                if (q != r && q->alike == ALIKE_MOST && q->place.kind == r->place.kind &&
-                    behind_of(e, q) == behind)
-                        return true;
-        }
-        return false;
+        /* more than half are it */
+        return meeting != 0 && at < e->n_meetings && e->meetings[at] == meeting;
 }
 
 /* Of every rank and of what its host started besides. */
@@ -447,5 +467,5 @@ int evidence_gather(struct evidence *e, const struct scene *s, const char *slice
                 return r;
         judge_ranks(e, "");
         choose_thread(e);
-        return 0;
+        return gather_meetings(e);
 }

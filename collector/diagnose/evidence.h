@@ -43,6 +43,8 @@ struct evidence {
                 *process_roles; /* of all processes of the last captures: equal on hosts that run the same */
         struct alike_table alike;
         struct rank_class *classes;
+        uint64_t *meetings; /* in what ranks wait that stand as most do; sorted */
+        size_t n_meetings;
         size_t n_hosts, n_silent, n_ranks, n_classes, ranks_size, classes_size;
         char thread_name[RANK_NAME_MAX]; /* of the threads that are looked at; "": the main threads */
 };
@@ -54,7 +56,7 @@ int evidence_gather(struct evidence *e, const struct scene *s, const char *slice
 
 /* Of a host's process; STACK_NONE: it is none. */
 uint32_t evidence_rank(const struct evidence *e, uint32_t host, const struct captured_process *p);
-/* It waits in library code in which ranks wait that stand as most do, called from elsewhere. */
+/* It waits in the library code in which most of those wait that stand as most do. */
 bool evidence_waits_as_most(const struct evidence *e, uint32_t rank);
 /* How a thread of the last capture stands among those of its role. */
 enum alike evidence_alike(const struct evidence *e, uint32_t host, const struct captured_process *p,

@@ -170,7 +170,7 @@ void phrase_chain(FILE *f, const struct diagnosis *d, uint32_t rank) {
                 fprintf(f, " (process %" PRIu32 ")", r->pid);
         fputc(' ', f);
         if (c->joins) {
-                fputs("waits for other ranks, in the library code in which most of them wait", f);
+                fputs("seems to wait for other ranks, in the library code in which most of them wait", f);
                 if (r->place.frame != STACK_NONE) {
                         fputs(", but under ", f);
                         put_frame(f, diagnosis_table(d), r->place.frame);

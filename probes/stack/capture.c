@@ -185,8 +185,8 @@ static int capture_looks(const struct host *h, struct capture *c) {
 }
 
 /*
- * Native stacks go with the Python frames when those are the same before and after. What fails here costs
- * the native stacks alone, as long as the process is there.
+ * Native stacks go with the Python frames when those are the same before and after. What fails of them costs
+ * the native stacks alone, but for want of memory: for that there is another attempt.
  */
 static int capture_natives(const struct host *h, struct capture *c, char why[static REASON_MAX]) {
         int r = take_natives(c);
@@ -194,7 +194,10 @@ static int capture_natives(const struct host *h, struct capture *c, char why[sta
         if (r == -ENOMEM || r == -ESRCH)
                 return interpreter_reason(&c->process, r, why);
         if (r < 0) {
+                bool held = c->native.held;
+
                 native_clear(&c->native);
+                c->native.held = held; /* such a thread is let go by our end alone */
                 (void) snprintf(c->kernel_why, sizeof(c->kernel_why), "no native stacks: %s",
                                 r == -ENOPKG    ? "libdw.so.1 cannot be loaded (the package libdw1)"
                                 : r == -EBADMSG ? "libdw cannot read its files"

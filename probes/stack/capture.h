@@ -42,7 +42,7 @@ struct capture {
         /* borrowed, set before, too; NULL: not to be had, task_stacks_why says why */
         struct task_stacks *task_stacks;
         const char *task_stacks_why;
-        char kernel_why[TASK_STACKS_WHY_MAX]; /* why the kernel's stacks are not known; "": they are */
+        char kernel_why[TASK_STACKS_WHY_MAX]; /* why the kernel's or all native ones are not known */
         bool no_python;   /* only native stacks are there */
         char no_python_why[REASON_MAX];
         int no_python_error;  /* -ENOENT: it has none; else what failed */

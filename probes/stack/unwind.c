@@ -100,15 +100,15 @@ static int no_debuginfo(Dwfl_Module *module, void **userdata, const char *name, 
         return -1;
 }
 
-static struct native_module *find_module(const struct unwinder *u, uint64_t start) {
+static struct native_module *find_module(const struct unwinder *u, uint64_t begin) {
         for (size_t i = 0; i < u->n_modules; i++)
-                if (u->modules[i]->start == start)
+                if (u->modules[i]->begin == begin)
                         return u->modules[i];
         return NULL;
 }
 
 /*
- * A file is opened when a frame is in it. libdw by itself maps it to be written, and the whole of it would
+ * A file is mapped when a frame is in it. libdw by itself maps it to be written, and the whole of it would
  * count as memory of ours (RLIMIT_DATA).
  */
 static int open_elf(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr start,
@@ -137,9 +137,9 @@ static int add_module(struct unwinder *u) {
         struct native_module *m;
         Dwfl_Module *module;
         void **userdata;
-        uint64_t end;
+        uint64_t begin, end;
 
-        if (u->n_modules == MODULES_MAX || elf_mapped_end(u->memory, map->start, &end) < 0)
+        if (u->n_modules == MODULES_MAX || elf_mapped_span(u->memory, map->start, &begin, &end) < 0)
                 return 0;
         fd = mapped_file_open(u->process, u->memory, map);
         if (fd < 0)
@@ -149,13 +149,15 @@ static int add_module(struct unwinder *u) {
                 return -ENOMEM;
         u->modules[u->n_modules++] = m;
         m->start = map->start;
+        m->begin = begin;
         m->fd = TAKE_FD(fd);
         m->name = strdup(map->path);
         if (!m->name)
                 return -ENOMEM;
         utf8_mend(m->name);
-        module = u->dw.dwfl_report_module(u->dwfl, map->path, map->start, end);
+        module = u->dw.dwfl_report_module(u->dwfl, map->path, begin, end);
         if (module) {
+                /* returns its name */
                 (void) u->dw.dwfl_module_info(module, &userdata, NULL, NULL, NULL, NULL, NULL, NULL);
                 *userdata = u;
         }
@@ -450,6 +452,8 @@ int unwinder_name(struct unwinder *u) {
                 if (of)
                         read_build_id(u, module, of); /* the file is open by now */
         }
+        for (size_t i = 0; i < u->n_modules; i++)
+                u->modules[i]->fd = close_fd(u->modules[i]->fd); /* no frame is in it */
         return r;
 }
 
@@ -480,7 +484,7 @@ int unwinder_new(const struct process *p, struct memory *m, struct unwinder **re
         u->callbacks = (Dwfl_Callbacks){ .find_elf = open_elf,
                                          .find_debuginfo = no_debuginfo,
                                          .section_address = u->dw.dwfl_offline_section_address };
-        (void) u->dw.elf_version(EV_CURRENT);
+        (void) u->dw.elf_version(EV_CURRENT); /* libelf wants to be asked; this one it knows */
         u->dwfl = u->dw.dwfl_begin(&u->callbacks);
         if (!u->dwfl)
                 return -ENOMEM;

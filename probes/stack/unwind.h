@@ -17,6 +17,7 @@ struct native_module {
         char *name;                         /* path as the process sees it */
         char build_id[NATIVE_BUILD_ID_MAX]; /* hexadecimal; empty: none */
         uint64_t start;                     /* of its lowest mapping */
+        uint64_t begin;                     /* of it as libdw knows it */
         int fd;                             /* its file, until it is looked into; -1 */
         bool used;                          /* some frame is in it */
 };
@@ -40,7 +41,8 @@ struct native_symbol {
 
 struct unwinder;
 
-/* m: the process's memory, borrowed. -ENOPKG: libdw is not installed; -errno of reading maps; -ENOMEM. */
+/* m: the process's memory, borrowed. -ENOPKG: libdw is not installed; -EBADMSG: it cannot read the
+ * files; -errno of reading maps; -ENOMEM. */
 int unwinder_new(const struct process *p, struct memory *m, struct unwinder **ret);
 struct unwinder *unwinder_free(struct unwinder *u);
 

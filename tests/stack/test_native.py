@@ -153,6 +153,25 @@ class Native(unittest.TestCase):
                     lost += [kilobytes] if "no native stacks" in answer else []
                 self.assertLess(max(lost, default=0), 8000)
 
+    def test_segments_that_are_not_aligned(self):
+        """As ld -n lays a program out: its first segment begins behind the header, and is loaded alone."""
+        source = ("__attribute__((noinline)) void sleeps(void) { for (;;) __asm__ volatile(\"syscall\" :: "
+                  "\"a\"(34) : \"rcx\", \"r11\", \"memory\"); }\n"
+                  + "".join(f"void fills{i}(void) {{ __asm__ volatile(\".skip 256, 0x90\"); }}\n"
+                            for i in range(3))
+                  + "__attribute__((noinline)) void calls(void) { sleeps(); __asm__ volatile(\"\"); }\n"
+                  "void _start(void) { calls(); }\n")
+        for options in (["-static", "-Wl,-n"], ["-static", "-Wl,-N"], ["-static"]):
+            with self.subTest(options), tempfile.TemporaryDirectory() as d:
+                subprocess.run(["cc", "-nostdlib", "-fno-stack-protector", *options, "-o", f"{d}/target", "-x",
+                                "c", "-"], input=source, text=True, check=True)
+                with subprocess.Popen([f"{d}/target"]) as p:
+                    try:
+                        time.sleep(0.2)
+                        self.assertEqual(self.functions(p.pid)[:3], ["sleeps", "calls", "_start"])
+                    finally:
+                        p.kill()
+
     def functions(self, pid):
         return [f["function"] for f in natives(stacks_of(pid, "--native")["threads"][0])]
 

@@ -19,6 +19,8 @@
 static void take_segment(struct elf_answer *a, bool *found, const Elf64_Phdr *p) {
         if (p->p_type != PT_LOAD)
                 return;
+        if (a->segments++ == 0)
+                a->begin_address = p->p_align ? p->p_vaddr & ~(p->p_align - 1) : p->p_vaddr;
         a->end_address = MAX(a->end_address, p->p_vaddr + p->p_memsz);
         if (!*found && p->p_offset < 4096) {
                 a->first_address = p->p_vaddr - p->p_vaddr % 4096;
@@ -41,7 +43,7 @@ struct tables {
 static bool is_x86_64(const Elf64_Ehdr *h) {
         return memcmp(h->e_ident, ELFMAG, SELFMAG) == 0 && h->e_ident[EI_CLASS] == ELFCLASS64 &&
                h->e_ident[EI_DATA] == ELFDATA2LSB && h->e_machine == EM_X86_64 &&
-               h->e_phentsize == sizeof(Elf64_Phdr);
+               (h->e_type == ET_EXEC || h->e_type == ET_DYN) && h->e_phentsize == sizeof(Elf64_Phdr);
 }
 
 static int read_mapped(struct memory *m, uint64_t address, void *buf, size_t len) {
@@ -74,15 +76,16 @@ static int read_segments(struct memory *m, uint64_t start, struct elf_answer *re
         return r < 0 ? r : found ? 0 : -ENOEXEC;
 }
 
-int elf_mapped_end(struct memory *m, uint64_t start, uint64_t *ret) {
+int elf_mapped_span(struct memory *m, uint64_t start, uint64_t *ret_begin, uint64_t *ret_end) {
         struct elf_answer answer = { 0 };
         uint64_t dynamic, size;
         int r = read_segments(m, start, &answer, &dynamic, &size);
 
         if (r < 0)
                 return r;
-        *ret = start - answer.first_address + answer.end_address;
-        return *ret > start ? 0 : -ENOEXEC;
+        *ret_begin = start - answer.first_address + answer.begin_address;
+        *ret_end = start - answer.first_address + answer.end_address;
+        return *ret_end > *ret_begin ? 0 : -ENOEXEC;
 }
 
 /* glibc's dynamic linker puts addresses where the file has its own numbering, musl's does not. */

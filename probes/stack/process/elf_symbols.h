@@ -22,7 +22,9 @@ struct elf_symbol {
 
 struct elf_answer {
         uint64_t first_address;   /* page-aligned p_vaddr of the segment that maps the start of the file */
+        uint64_t begin_address;   /* of the first segment, down to its alignment, as libdw reckons it */
         uint64_t end_address;     /* behind the last byte of all segments */
+        unsigned segments;        /* how many are loaded */
         uint64_t section;         /* address of the section asked for; 0: none */
         uint64_t data, data_size; /* of the first segment that can be written, what is zeroed included */
 };
@@ -37,8 +39,8 @@ struct elf_answer {
 int elf_mapped_find(struct memory *m, uint64_t start, struct elf_symbol *symbols, size_t n,
                     struct elf_answer *ret);
 
-/* Where the file that is mapped at start ends in the process. -ENOEXEC, or as above. */
-int elf_mapped_end(struct memory *m, uint64_t start, uint64_t *ret);
+/* From where to where libdw takes the file to be that is mapped at start. -ENOEXEC, or as above. */
+int elf_mapped_span(struct memory *m, uint64_t start, uint64_t *ret_begin, uint64_t *ret_end);
 
 /*
  * Looks for the symbols in .dynsym, then, for those not found, in .symtab. -ENOEXEC: no x86-64 ELF program
