@@ -163,8 +163,8 @@ class Native(unittest.TestCase):
                   "void _start(void) { calls(); }\n")
         for options in (["-static", "-Wl,-n"], ["-static", "-Wl,-N"], ["-static"]):
             with self.subTest(options), tempfile.TemporaryDirectory() as d:
-                subprocess.run(["cc", "-nostdlib", "-fno-stack-protector", *options, "-o", f"{d}/target", "-x",
-                                "c", "-"], input=source, text=True, check=True)
+                subprocess.run(["cc", "-nostdlib", "-fno-stack-protector", *options, "-o", f"{d}/target",
+                                "-x", "c", "-"], input=source, text=True, check=True)
                 with subprocess.Popen([f"{d}/target"]) as p:
                     try:
                         time.sleep(0.2)

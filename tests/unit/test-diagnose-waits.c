@@ -399,8 +399,8 @@ static unsigned alone_in(const char *stack, bool helper_is_odd) {
         ASSERT_EQ(d->outcome, OUTCOME_NAMED);
         ASSERT_EQ(d->suspects[0].host, 2u);
         kind = (unsigned) d->suspects[0].kind;
-        ASSERT_EQ(!!strstr(d->summary, "its main thread seems to wait for other ranks, in the library code in "
-                                       "which most of them wait, but under `loop.py:60 extra`"),
+        ASSERT_EQ(!!strstr(d->summary, "its main thread seems to wait for other ranks, in the library code "
+                                       "in which most of them wait, but under `loop.py:60 extra`"),
                   kind == (unsigned) WAIT_SOCKET);
         (void) diagnosis_free(d);
         return kind;
