@@ -37,7 +37,7 @@ static void test_own_library(void) {
         void *environment = dlsym(RTLD_DEFAULT, "environ"), *out = dlsym(RTLD_DEFAULT, "_IO_2_1_stdout_");
         pid_t pid = getpid();
         struct elf_answer a;
-        uint64_t start, bias;
+        uint64_t start, bias, begin, end;
         Dl_info info;
 
         ASSERT_TRUE(environment && out && dladdr(out, &info) != 0);
@@ -45,6 +45,9 @@ static void test_own_library(void) {
         memory_init(&m, memory_source_process(&pid));
         ASSERT_OK(elf_mapped_find(&m, start, s, ELEMENTSOF(s), &a));
         bias = start - a.first_address;
+        ASSERT_OK(elf_mapped_span(&m, start, &begin, &end));
+        ASSERT_EQ(begin, start);
+        ASSERT_TRUE(end > (uint64_t) (uintptr_t) out);
         ASSERT_EQ(s[1].value, 0);
         ASSERT_EQ(s[2].value + bias, (uint64_t) (uintptr_t) out);
         ASSERT_TRUE(s[3].value != 0); /* a function is found, too */
@@ -61,6 +64,7 @@ static void test_own_library(void) {
 /* One symbol, "x", in one bucket; chain: its word in the chain. */
 static void make(struct image *i, uint32_t buckets, uint32_t chain) {
         const Elf64_Ehdr h = { .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB },
+                               .e_type = ET_DYN,
                                .e_machine = EM_X86_64,
                                .e_phoff = sizeof(h),
                                .e_phentsize = sizeof(Elf64_Phdr),
