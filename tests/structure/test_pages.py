@@ -34,7 +34,7 @@ QUESTIONS = (
     ("Which line makes a step?", "run-my-training.md", "which-lines-are-steps", "completed step: 12"),
     ("Why do I see no lines before the end?", "run-my-training.md", "what-it-gets", "PYTHONUNBUFFERED"),
     ("What is GOOD?", "run-my-training.md", "what-the-numbers-mean", "went into steps"),
-    ("Does Ctrl-C end my run?", "run-my-training.md", "logs-of-all-hosts",
+    ("Does Ctrl-C end my run?", "run-my-training.md", "ctrl-c-and-logging-out",
      "the view and not the run"),
     ("How do I see the logs of all hosts?", "run-my-training.md", "logs-of-all-hosts", "--fleet"),
     ("Who saves my checkpoint?", "run-my-training.md", "checkpoints-restarts-and-preemption",
