@@ -140,6 +140,7 @@ static Local__Run *describe_run(const struct runs *r, const struct kept_run *kep
                 d->run.cause = wire_text(kept->end.cause);
                 d->run.why = wire_text(kept->end.why);
                 d->run.remedy = wire_text(kept->end.remedy);
+                d->run.lost_peer = wire_text(kept->end.lost_peer);
                 d->run.step_known = kept->end.step_known;
                 d->run.last_step = kept->end.last_step;
                 d->run.code = wire_text(kept->end.code);

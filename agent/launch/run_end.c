@@ -47,6 +47,8 @@ static void judge_end(struct run *run, const struct tail_result *tail, struct ca
         (void) snprintf(kept->end.why, sizeof(kept->end.why), "%s", ret->why);
         (void) snprintf(kept->end.remedy, sizeof(kept->end.remedy), "%s", ret->remedy);
         remedy_fill(kept->end.remedy, sizeof(kept->end.remedy), kept->name, run->unkillable);
+        if (ret->cause == CAUSE_PEER_LOST)
+                (void) snprintf(kept->end.lost_peer, sizeof(kept->end.lost_peer), "%s", tail->lost_peer);
         kept->end.step_known = tail->step_known;
         kept->end.last_step = tail->last_step;
         if (streq(kept->end.result, "unknown"))

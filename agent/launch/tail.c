@@ -37,6 +37,8 @@ bool tail_line(struct tail_result *t, const char *line, size_t len) {
         sign = log_sign_find(line, len);
         if (sign >= 0 && (t->sign < 0 || sign < t->sign))
                 t->sign = sign;
+        /* The earliest one: what was lost after it may be because of it. */
+        (void) log_lost_peer(line, len, sign, t->lost_peer);
         return true;
 }
 

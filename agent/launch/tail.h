@@ -3,7 +3,7 @@
 /*
  * The last lines of a run that ended, looked at in a process of its own: a journal can be large and its disk
  * slow. What is looked for are the signs of cause.h behind the last step, and that step. Nothing of a line
- * leaves that process but numbers.
+ * leaves that process but numbers and the address of a host.
  */
 #include <systemd/sd-event.h>
 
@@ -22,6 +22,7 @@
 
 struct tail_result {
         int sign; /* index of log_sign(), or -1 */
+        char lost_peer[LOST_PEER_MAX]; /* whom these lines say that it lost; empty: nobody */
         bool step_known;
         uint64_t last_step;
         bool checkpoint; /* after its notice of a preemption it printed that one is whole */

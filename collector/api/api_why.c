@@ -41,6 +41,7 @@ struct why {
         const char *run;
         json_t *list;  /* of evidence, as it is answered, with "at" (microseconds) and "weight" besides */
         json_t *hosts; /* name -> its last exit, an entry of the list, too; null: it reported none */
+        json_t *called; /* as lines of others call it, "10.0.0.2" and "task 3" -> name */
         usec_t end;    /* the newest exit, or the registry's word of it */
         unsigned scanned;
         bool cut;
@@ -96,14 +97,15 @@ static json_t *told_json(const struct store_event_row *row, const json_t *fields
                 weight = WORD_PROVEN;
         if (weight == WORD_OWN && *json_text_of(fields, "killed_by"))
                 weight = WORD_PROVEN;
-        return json_pack("{s:s, s:o, s:o, s:o, s:s, s:s, s:s*, s:s*, s:s*, s:I, s:i, s:I, s:I}", "host",
+        return json_pack("{s:s, s:o, s:o, s:o, s:s, s:s, s:s*, s:s*, s:s*, s:s*, s:I, s:i, s:I, s:I}", "host",
                          row->host, "slice", api_text(row->slice), "worker_id",
                          api_number(row->worker_id), "time",
                          api_time(at), "name", row->event.name, "sentence",
                          event_sentence_of(row->event.name, fields, sentence), "cause",
                          json_string_value(json_object_get(fields, "cause")), "why",
                          json_string_value(json_object_get(fields, "why")), "remedy",
-                         json_string_value(json_object_get(fields, "remedy")), "at", (json_int_t) at,
+                         json_string_value(json_object_get(fields, "remedy")), "lost_peer",
+                         json_string_value(json_object_get(fields, "lost_peer")), "at", (json_int_t) at,
                          "weight", (int) weight, "generation",
                          json_integer_value(json_object_get(fields, "generation")), "started",
                          json_integer_value(json_object_get(fields, "started")));
@@ -132,21 +134,35 @@ static int on_told(const struct store_event_row *row, void *userdata) {
         return json_array_append_new(w->list, v) < 0 ? -ENOMEM : 0;
 }
 
+/* task: its place in the run, as XLA numbers tasks of one process a host. */
+static void add_host(struct why *w, const json_t *host, size_t task) {
+        const char *name = json_string_value(host) ?: json_text_of(host, "host");
+        char text[32];
+        const json_t *address;
+        size_t i;
+
+        if (!*name)
+                return;
+        if (!json_object_get(w->hosts, name))
+                (void) json_object_set_new(w->hosts, name, json_null());
+        (void) snprintf(text, sizeof(text), "task %zu", task);
+        (void) json_object_set_new(w->called, text, json_string(name));
+        json_array_foreach (json_object_get(host, "address"), i, address)
+                if (json_is_string(address))
+                        (void) json_object_set_new(w->called, json_string_value(address), json_string(name));
+}
+
 /* Hosts as the registry has them, so that one that never reported its end is one of the run's, too. */
 static void add_hosts(const struct api *a, struct why *w) {
         char key[API_NAME_MAX + 8];
         const json_t *record, *slice, *host;
-        size_t i, k;
+        size_t i, k, tasks = 0;
 
         (void) snprintf(key, sizeof(key), "run/%s", w->run);
         record = a->registry ? registry_record(a->registry, key) : NULL;
         json_array_foreach (json_object_get(record, "slices"), i, slice)
-                json_array_foreach (json_object_get(slice, "hosts"), k, host) {
-                        const char *name = json_string_value(host) ?: json_text_of(host, "host");
-
-                        if (*name && !json_object_get(w->hosts, name))
-                                (void) json_object_set_new(w->hosts, name, json_null());
-                }
+                json_array_foreach (json_object_get(slice, "hosts"), k, host)
+                        add_host(w, host, tasks++);
 }
 
 /*
@@ -217,8 +233,23 @@ static void forgive_recovered(const json_t *list) {
                         (void) json_object_set_new(v, "weight", json_integer(WORD_EFFECT));
 }
 
+/* The place + 1 in the list of the end of the host that the lines of this end say was lost; 0: they name none
+ * that reported its end. */
+static size_t lost_end(const struct why *w, const json_t *end) {
+        const json_t *host = json_object_get(w->called, json_text_of(end, "lost_peer")), *v,
+                     *other = json_object_get(w->hosts, json_string_value(host) ?: "");
+        size_t i;
+
+        if (other)
+                json_array_foreach (w->list, i, v)
+                        if (v == other)
+                                return i + 1;
+        return 0;
+}
+
 /* A new reference; NULL: none. */
-static json_t *find_first(const json_t *list) {
+static json_t *find_first(const struct why *w) {
+        const json_t *list = w->list;
         size_t n = json_array_size(list), i;
         struct last_word *words = calloc(n + 1, sizeof(*words));
         const json_t *v;
@@ -229,7 +260,8 @@ static json_t *find_first(const json_t *list) {
         json_array_foreach (list, i, v)
                 words[i] = (struct last_word){
                         .weight = (enum word_weight) json_integer_value(json_object_get(v, "weight")),
-                        .time = (usec_t) json_integer_value(json_object_get(v, "at"))
+                        .time = (usec_t) json_integer_value(json_object_get(v, "at")),
+                        .lost = lost_end(w, v),
                 };
         first = last_words_first(words, n);
         free(words);
@@ -359,6 +391,7 @@ static bool make_presentable(json_t *list) {
                 (void) json_object_del(v, "weight");
                 (void) json_object_del(v, "generation");
                 (void) json_object_del(v, "started");
+                (void) json_object_del(v, "lost_peer");
         }
         return cut;
 }
@@ -385,7 +418,7 @@ static int answer_json(const struct api *a, struct why *w, int64_t limit, json_t
                 return r;
         forgive_recovered(w->list);
         ended = ended_json(w);
-        first = find_first(w->list);
+        first = find_first(w);
         host = json_text_of(first, "host");
         sentence = sentence_json(w, first);
         silent = silent_hosts(w);
@@ -425,9 +458,10 @@ static int read_told(const struct api *a, struct why *w) {
 }
 
 void api_why(const struct api *a, const struct http_request *q, struct http_reply *reply) {
-        struct why w = { .run = route_part(q, 0), .list = json_array(), .hosts = json_object() };
+        struct why w = { .run = route_part(q, 0), .list = json_array(), .hosts = json_object(),
+                         .called = json_object() };
         json_t *v = NULL;
-        int r = w.list && w.hosts ? find_end(a, &w) : -ENOMEM;
+        int r = w.list && w.hosts && w.called ? find_end(a, &w) : -ENOMEM;
 
         if (r == 0 && w.end == 0) {
                 if (api_knows(a, KNOWN_RUN, w.run, reply))
@@ -442,4 +476,5 @@ void api_why(const struct api *a, const struct http_request *q, struct http_repl
         }
         json_decref(w.list);
         json_decref(w.hosts);
+        json_decref(w.called);
 }

@@ -36,7 +36,6 @@ struct overview {
         double waiting;        /* which part of them waits for others */
         size_t held;           /* ranks that are held up by what they themselves wait for */
         bool all_stopped;
-        usec_t first_end, next_end, first_error;
         uint64_t step; /* that most hosts are at; CAPTURE_STEP_NONE */
         size_t with_step;
         struct {
@@ -63,47 +62,6 @@ static int survey_steps(const struct evidence *e, struct overview *o) {
         qsort(steps, o->with_step, sizeof(*steps), compare_steps);
         o->step = o->with_step > 0 ? steps[o->with_step / 2] : CAPTURE_STEP_NONE;
         return 0;
-}
-
-/* Who alone ended otherwise than all others did: they ended of one cause, that one. STACK_NONE: nobody. */
-static uint32_t odd_end(const struct evidence *e) {
-        uint32_t last[2] = { STACK_NONE, STACK_NONE }, how[2] = { 0, 0 };
-        size_t n[2] = { 0, 0 };
-
-        for (uint32_t i = 0; i < e->n_hosts; i++) {
-                const struct host_capture *c = e->hosts[i].last;
-                size_t k;
-
-                if (!c || !c->ended)
-                        continue;
-                k = n[0] > 0 && c->ended_how != how[0];
-                if (k == 1 && n[1] > 0 && c->ended_how != how[1])
-                        return STACK_NONE;
-                how[k] = c->ended_how;
-                last[k] = i;
-                n[k]++;
-        }
-        return n[0] == 1 && n[1] > 1 ? last[0] : n[1] == 1 && n[0] > 1 ? last[1] : STACK_NONE;
-}
-
-static void survey_ends(struct diagnosis *d, struct overview *o) {
-        const struct evidence *e = &d->evidence;
-
-        d->odd_end = odd_end(e);
-        o->first_end = o->next_end = USEC_INFINITY;
-        for (size_t i = 0; i < e->n_hosts; i++) {
-                const struct host_capture *c = e->hosts[i].last;
-
-                d->n_ended += host_has_left(&e->hosts[i], e);
-                if (!c || !c->ended)
-                        continue;
-                if (c->ended < o->first_end) {
-                        o->next_end = o->first_end;
-                        o->first_end = c->ended;
-                        o->first_error = c->clock_error;
-                } else
-                        o->next_end = MIN(o->next_end, c->ended);
-        }
 }
 
 static void count_check(struct overview *o, const struct captured_finding *f, size_t host) {
@@ -141,15 +99,16 @@ static int survey_all(struct diagnosis *d, struct overview *o) {
                 d->n_stopped += e->ranks[i].place.kind == WAIT_STOPPED;
                 o->held += is_held(d, i);
         }
-        survey_ends(d, o);
         for (size_t i = 0; i < e->n_hosts; i++)
                 for (size_t k = 0; e->hosts[i].last && k < MIN(e->hosts[i].last->n_findings, HOST_FINDINGS);
                      k++)
                         count_check(o, &e->hosts[i].last->findings[k], i);
-        o->members = MAX(o->ranks + e->n_silent + d->n_ended, (size_t) 1);
-        o->waiting = (double) d->n_waiting / (double) o->members;
         o->all_stopped = d->n_stopped > 0 && d->n_stopped == e->n_ranks;
-        r = cores_survey(e, &d->cores);
+        r = ends_survey(e, &d->ends);
+        o->members = MAX(o->ranks + e->n_silent + d->ends.n, (size_t) 1);
+        o->waiting = (double) d->n_waiting / (double) o->members;
+        if (r == 0)
+                r = cores_survey(e, &d->cores);
         if (r == 0)
                 r = paths_survey(e, &d->paths);
         return r < 0 ? r : survey_steps(e, o);
@@ -187,7 +146,7 @@ static bool goes_on(const struct evidence *e, enum stall_state run) {
 static bool run_works(struct diagnosis *d) {
         const struct evidence *e = &d->evidence;
 
-        if (d->n_waiting + d->n_ended + d->n_stopped + e->n_silent > 0 || e->n_ranks < 2)
+        if (d->n_waiting + d->ends.n + d->n_stopped + e->n_silent > 0 || e->n_ranks < 2)
                 return false;
         d->n_active = active_ranks(e);
         return d->n_active * 2 > e->n_ranks;
@@ -312,7 +271,7 @@ static void judge_path(const struct diagnosis *d, const struct overview *o, stru
                 [PATHS_PAIR] = WEIGHT_PATH_PAIR,
         };
         const struct path_end *end = d->paths.worst[s->host];
-        bool explained = o->held + d->n_ended > 0;
+        bool explained = o->held + d->ends.n > 0;
         double weight;
 
         if (!end)
@@ -337,7 +296,7 @@ static size_t count_sharers(const struct overview *o, const struct captured_find
 static void judge_findings(const struct diagnosis *d, const struct overview *o, const struct seen_host *h,
                            struct suspect *s) {
         const struct evidence *e = &d->evidence;
-        bool explained = o->held + d->n_ended > 0 && s->score < BLAME_NAMED;
+        bool explained = o->held + d->ends.n > 0 && s->score < BLAME_NAMED;
 
         for (size_t i = 0; h->last && i < h->last->n_findings && i < HOST_FINDINGS; i++) {
                 const struct captured_finding *f = &h->last->findings[i];
@@ -355,23 +314,10 @@ static void judge_findings(const struct diagnosis *d, const struct overview *o, 
         }
 }
 
-static void judge_end(const struct diagnosis *d, const struct overview *o, const struct seen_host *h,
-                      struct suspect *s) {
-        usec_t margin = 2 * (o->first_error + (h->last ? h->last->clock_error : 0));
+static void judge_end(const struct diagnosis *d, const struct overview *o, struct suspect *s) {
         double share = d->n_waiting > 0 ? 0.5 + 0.5 * o->waiting : 0.75;
-        enum weight w;
+        enum weight w = ends_weight(&d->evidence, &d->ends, s->host);
 
-        if (d->odd_end != STACK_NONE && h->last->ended && h->last->ended - o->first_end <= margin &&
-            o->next_end - o->first_end <= margin)
-                w = s->host == d->odd_end ? WEIGHT_LEFT_ODD : WEIGHT_LEFT_SOME;
-        else if (!h->last->ended)
-                w = d->n_ended == 1 ? WEIGHT_LEFT_ALONE : WEIGHT_LEFT_SOME;
-        else if (h->last->ended > o->first_end)
-                w = h->last->ended - o->first_end <= margin ? WEIGHT_LEFT_SOME : WEIGHT_LEFT_LATER;
-        else if (o->next_end == USEC_INFINITY)
-                w = WEIGHT_LEFT_ALONE;
-        else
-                w = o->next_end - o->first_end <= margin ? WEIGHT_LEFT_CLOSE : WEIGHT_LEFT_FIRST;
         add_reason(s, KIND_ENDED, weight_of(w) * (w == WEIGHT_LEFT_ALONE ? MAX(share, 0.75) : 1),
                    STACK_NONE);
 }
@@ -387,7 +333,7 @@ static bool in_circle(const struct diagnosis *d, const struct seen_host *h) {
 static double silence_weight(const struct diagnosis *d, const struct overview *o) {
         const struct evidence *e = &d->evidence;
 
-        return weight_of(o->held + d->n_ended > 0 ? WEIGHT_SILENT_EXPLAINED : WEIGHT_SILENT) *
+        return weight_of(o->held + d->ends.n > 0 ? WEIGHT_SILENT_EXPLAINED : WEIGHT_SILENT) *
                (0.5 + 0.5 * o->waiting) * (e->n_silent * 2 > e->n_hosts ? 0.3 : 1);
 }
 
@@ -403,7 +349,7 @@ static void judge_host(const struct diagnosis *d, const struct overview *o, stru
         else if (host_unreadable(e, h) && d->n_waiting > 0)
                 add_reason(s, KIND_UNKNOWN, silence_weight(d, o), h->first_rank);
         else if (host_has_left(h, e))
-                judge_end(d, o, h, s);
+                judge_end(d, o, s);
         if (h->last && h->last->step != CAPTURE_STEP_NONE && o->with_step > 2 && h->last->step < o->step &&
             !in_circle(d, h)) /* there its step has been looked at */
                 add_reason(s, KIND_STEP, weight_of(o->held > 0 ? WEIGHT_STEP_EXPLAINED : WEIGHT_STEP),
@@ -482,7 +428,7 @@ int diagnose(const struct scene *s, const struct diagnose_options *o, struct dia
                 r = survey_all(d, &all);
         if (r < 0)
                 return r;
-        if (d->evidence.n_ranks == 0 && d->n_ended == 0)
+        if (d->evidence.n_ranks == 0 && d->ends.n == 0)
                 d->outcome = OUTCOME_NO_EVIDENCE;
         else if (goes_on(&d->evidence, o->run))
                 d->outcome = OUTCOME_GOES_ON;

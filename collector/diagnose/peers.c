@@ -13,6 +13,7 @@
 #define SILENT_MS 2000u     /* by then an acknowledgement has come */
 
 void peers_clear(struct peers *p) {
+        free(p->names);
         free(p->ends);
         free(p->first);
         *p = PEERS_NULL;
@@ -140,8 +141,7 @@ static int compare_names(const void *x, const void *y) {
         return compare_addresses(a->address, b->address) ?: COMPARE(a->host, b->host);
 }
 
-/* Their addresses, sorted. *ret: the caller's to free. */
-static int list_addresses(const struct seen_hosts *all, struct named_host **ret, size_t *ret_n) {
+static int list_addresses(struct peers *p, const struct seen_hosts *all) {
         struct named_host *list = calloc(all->n * (CAPTURE_OWN_MAX + 1) + 1, sizeof(*list));
         size_t n = 0;
 
@@ -161,8 +161,8 @@ static int list_addresses(const struct seen_hosts *all, struct named_host **ret,
         }
         if (n > 1)
                 qsort(list, n, sizeof(*list), compare_names);
-        *ret = list;
-        *ret_n = n;
+        p->names = list;
+        p->n_names = n;
         return 0;
 }
 
@@ -178,16 +178,15 @@ struct address_text address_alone(const char *text) {
         return (struct address_text){ text, colon && end > text ? (size_t) (end - text) : 0 };
 }
 
-static uint32_t host_by_address(const struct named_host *list, size_t n, struct address_text address) {
-        size_t at = SORTED_PLACE(n, i, compare_addresses(list[i].address, address) < 0);
+uint32_t peers_host_of(const struct peers *p, struct address_text address) {
+        const struct named_host *list = p->names;
+        size_t n = p->n_names, at = SORTED_PLACE(n, i, compare_addresses(list[i].address, address) < 0);
 
         return at < n && compare_addresses(list[at].address, address) == 0 ? list[at].host : PEER_NONE;
 }
 
 static int find_hosts(struct peers *p, const struct seen_hosts *all) {
-        _cleanup_free_ struct named_host *list = NULL;
-        size_t n;
-        int r = list_addresses(all, &list, &n);
+        int r = list_addresses(p, all);
 
         for (size_t i = 0; i < p->n && r == 0; i++) {
                 struct peer_end *end = &p->ends[i];
@@ -198,7 +197,7 @@ static int find_hosts(struct peers *p, const struct seen_hosts *all) {
                 else if (address_is_loopback(remote))
                         end->peer_host = end->host;
                 else
-                        end->peer_host = host_by_address(list, n, address_alone(remote));
+                        end->peer_host = peers_host_of(p, address_alone(remote));
         }
         return r;
 }

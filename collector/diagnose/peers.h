@@ -31,6 +31,8 @@ struct peer_end {
         bool moved;                           /* bytes passed between the two captures */
 };
 struct peers {
+        struct named_host *names; /* addresses of hosts, sorted */
+        size_t n_names;
         struct peer_end *ends; /* by host */
         uint32_t *first;       /* of each host, and behind the last */
         size_t n, size;
@@ -40,6 +42,8 @@ void peers_clear(struct peers *p);
 
 /* -ENOMEM, -E2BIG. */
 int peers_gather(struct peers *p, const struct seen_hosts *all);
+/* PEER_NONE: none of the hosts has this address. */
+uint32_t peers_host_of(const struct peers *p, struct address_text address);
 /* The connection of a host's socket; NULL: it is none. */
 const struct peer_end *peers_find(const struct peers *p, uint32_t host, uint64_t inode);
 /* What it sends is not acknowledged again and again, or not taken though nothing lies unread at the other

@@ -384,6 +384,41 @@ static void test_left_odd(void) {
         (void) diagnosis_free(d);
 }
 
+/* torchrun: one of its processes was killed, which its own end does not say, for it was stopped with the others;
+ * those that had a connection to it lost it. No clock is set. */
+static void test_left_by_lost_connections(void) {
+        static const char *const how[] = { "peer-lost (exited 1)", "stopped (exited 1)",
+                                           "peer-lost (exited 1)", "stopped (exited 1)" };
+
+        for (unsigned named = 0; named < 3; named++) { /* nobody, an address, a task */
+                _cleanup_scene_ struct scene scene = SCENE_NULL;
+                struct diagnosis *d;
+
+                for (uint32_t i = 0; i < 4; i++) {
+                        struct host_capture c;
+
+                        scene_host(&c, i, 0);
+                        c.ended = 900 * USEC_PER_SEC + (i + 1) * 10;
+                        c.ended_how = scene_string(&scene.table, how[i]);
+                        c.ended_peer = scene_string(&scene.table, i % 2 == 1 || named == 0 ? ""
+                                                                  : named == 1            ? "10.0.0.3"
+                                                                                          : "task 3");
+                        c.clock_error = 16 * USEC_PER_SEC;
+                        (void) snprintf(c.address, sizeof(c.address), "10.0.0.%" PRIu32, i);
+                        ASSERT_OK(scene_add(&scene, &c));
+                }
+                d = scene_diagnose(&scene, 4, RUN_STALLED);
+                if (named > 0) {
+                        ASSERT_EQ(d->outcome, OUTCOME_NAMED);
+                        ASSERT_EQ(d->suspects[0].host, 3);
+                        ASSERT_TRUE(d->suspects[1].score < BLAME_NAMED);
+                        ASSERT_TRUE(strstr(d->summary, "its process has left the run (stopped (exited 1)), "
+                                                       "and the others lost their connections to it"));
+                }
+                (void) diagnosis_free(d);
+        }
+}
+
 /* It left while the others still wait. */
 static void test_left_alone(void) {
         _cleanup_scene_ struct scene scene = SCENE_NULL;
@@ -401,5 +436,5 @@ static void test_left_alone(void) {
 
 TEST_MAIN(test_nic_cut, test_ring_cut, test_cut_shapes, test_cut_and_silent, test_path_is_not_all,
           test_works,
-          test_silent, test_silent_is_not_all, test_left_first, test_left_odd,
+          test_silent, test_silent_is_not_all, test_left_first, test_left_odd, test_left_by_lost_connections,
           test_left_alone)

@@ -214,6 +214,54 @@ static void test_tail(void) {
         ASSERT_TRUE(t.checkpoint && t.checkpoint_step == 41);
 }
 
+/* Whom a line names: fed behind each other, the last one first. */
+static const char *lost(struct tail_result *t, const char *first, const char *then) {
+        tail_init(t);
+        ASSERT_TRUE(feed(t, first));
+        ASSERT_TRUE(!then || feed(t, then));
+        return t->lost_peer;
+}
+
+static void test_lost_peer(void) {
+        static const char gloo[] = "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:598] ",
+                          jax[] = "Terminating process because the JAX distributed service detected fatal";
+        struct tail_result t;
+        char line[256];
+
+        static const struct {
+                const char *behind, *names;
+        } lines[] = {
+                { "Connection closed by peer [10.10.0.13]:41022", "10.10.0.13" },
+                { "Connection closed by peer [::ffff:10.10.0.13]:41022", "10.10.0.13" },
+                { "Connection closed by peer [fd20::7]:41022", "fd20::7" },
+                { "c10d::Work 1.2.3 at [10.0.0.1]: Connection reset by peer 10.0.0.2:80.", "10.0.0.2" },
+                { "Connection reset by peer [127.0.0.1]:80", "" },
+                { "Connection reset by peer [::1]:80", "" },
+                { "Connection reset by peer [::ffff:127.0.0.1]:80", "" },
+                { "Connection reset by peer", "" },
+                { "Connection reset by peer ipv4:10.0.0.2:8476", "10.0.0.2" },
+                { "Connection reset by peer 10.0.0.2.", "10.0.0.2" },
+                { "Connection reset by peer 10.0.0.256 [] [[ [10.0.0.1", "10.0.0.1" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(lines); i++) {
+                (void) snprintf(line, sizeof(line), "%s%s", gloo, lines[i].behind);
+                ASSERT_STREQ(lost(&t, line, NULL), lines[i].names);
+        }
+        /* the task stands below; that it once connected is nothing lost */
+        ASSERT_STREQ(lost(&t, "/job:jax_worker/replica:0/task:3", jax), "task 3");
+        ASSERT_STREQ(lost(&t, "/job:jax_worker/replica:0/task:3 has connected", jax), "");
+        ASSERT_STREQ(lost(&t, "/job:jax_worker/replica:0/task:x", jax), "");
+        ASSERT_STREQ(lost(&t, "/job:jax_worker/replica:0/task:12345678", jax), "");
+        ASSERT_STREQ(lost(&t, "/task:3", jax), "");
+        /* the earliest loss began it */
+        ASSERT_STREQ(lost(&t, "gloo/transport/tcp/pair.cc:1 Connection closed by peer [10.0.0.3]:1",
+                          "gloo/transport/tcp/pair.cc:1 Connection closed by peer [10.0.0.2]:1"),
+                     "10.0.0.2");
+        /* an address in a line that is no sign is no loss */
+        ASSERT_STREQ(lost(&t, "listening at [10.0.0.2]:80", NULL), "");
+}
+
 static struct restart_decision decide(struct restarts *r, uint32_t max, enum cause c, bool step, uint64_t n,
                                       usec_t lived) {
         struct exit_record end = { .step_known = step, .last_step = n };
@@ -268,4 +316,4 @@ static void test_pause_is_bounded(void) {
         ASSERT_TRUE(d.pause <= RESTART_PAUSE_MAX);
 }
 
-TEST_MAIN(test_table, test_names, test_tail, test_restarts, test_pause_is_bounded)
+TEST_MAIN(test_table, test_names, test_tail, test_lost_peer, test_restarts, test_pause_is_bounded)

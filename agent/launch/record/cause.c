@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cause.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdarg.h>
 
@@ -323,6 +325,78 @@ int log_sign_find(const char *line, size_t len) {
                 if (has_all(&signs[i], line, len))
                         return (int) i;
         return -1;
+}
+
+/* An address of another host, as inet_ntop(3) writes it; what is IPv4 within IPv6 is IPv4. */
+static bool take_address(const char *text, size_t len, bool brackets, char ret[static LOST_PEER_MAX]) {
+        char copy[INET6_ADDRSTRLEN];
+        struct in6_addr six;
+        struct in_addr four;
+
+        if (len == 0 || len >= sizeof(copy))
+                return false;
+        memcpy(copy, text, len);
+        copy[len] = '\0';
+        if (inet_pton(AF_INET, copy, &four) != 1) {
+                /* Without brackets "c10d::" would be one. */
+                if (!brackets || inet_pton(AF_INET6, copy, &six) != 1)
+                        return false;
+                if (!IN6_IS_ADDR_V4MAPPED(&six))
+                        return !IN6_IS_ADDR_LOOPBACK(&six) && !IN6_IS_ADDR_UNSPECIFIED(&six) &&
+                               inet_ntop(AF_INET6, &six, ret, LOST_PEER_MAX);
+                memcpy(&four, &six.s6_addr[12], sizeof(four));
+        }
+        return four.s_addr != 0 && (ntohl(four.s_addr) >> 24) != 127 &&
+               inet_ntop(AF_INET, &four, ret, LOST_PEER_MAX);
+}
+
+static size_t word_of(const char *at, size_t len, const char *of) {
+        size_t n = 0;
+
+        while (n < len && at[n] != '\0' && strchr(of, at[n]))
+                n++;
+        return n;
+}
+
+static bool lost_address(const char *line, size_t len, char ret[static LOST_PEER_MAX]) {
+        bool found = false;
+
+        for (size_t i = 0, n; i < len; i += n + 1) {
+                bool brackets = line[i] == '[';
+                const char *at = line + i + brackets;
+                size_t address;
+
+                n = address = word_of(at, len - (size_t) (at - line),
+                                      brackets ? "0123456789abcdefABCDEF.:" : "0123456789.");
+                while (address > 0 && at[address - 1] == '.') /* of a sentence that ends */
+                        address--;
+                found |= take_address(at, address, brackets, ret);
+        }
+        return found;
+}
+
+/* "/job:jax_worker/replica:0/task:3", all of the line. */
+static bool lost_task(const char *line, size_t len, char ret[static LOST_PEER_MAX]) {
+        static const char job[] = "/job:", task[] = "/task:";
+        const char *at = memmem(line, len, task, strlen(task));
+        size_t digits;
+
+        if (len < strlen(job) || memcmp(line, job, strlen(job)) != 0 || !at)
+                return false;
+        at += strlen(task);
+        digits = word_of(at, len - (size_t) (at - line), "0123456789");
+        if (digits == 0 || digits > 6 || at + digits != line + len || memchr(line, ' ', len))
+                return false;
+        (void) snprintf(ret, LOST_PEER_MAX, "task %.*s", (int) digits, at);
+        return true;
+}
+
+bool log_lost_peer(const char *line, size_t len, int sign, char ret[static LOST_PEER_MAX]) {
+        const struct log_sign *s = log_sign(sign);
+
+        if (s)
+                return s->cause == CAUSE_PEER_LOST && lost_address(line, len, ret);
+        return lost_task(line, len, ret);
 }
 
 /* --- Whether it is restarted ------------------------------------------------------------------------- */

@@ -69,6 +69,14 @@ const struct log_sign *log_sign(int i);
 /* Which sign this line (len bytes, need not end in NUL) is, or -1. Hostile input. */
 int log_sign_find(const char *line, size_t len);
 
+/*
+ * Whom a line says that it lost: the last address of a host in a line of a sign (log_sign_find()) that is
+ * peer-lost, or a line that is the name of a task of XLA's coordination service and nothing else, which
+ * stands below such a line. ret is "10.0.0.2" or "task 3", and left alone when the line says neither:
+ * loopback is none. Hostile input.
+ */
+bool log_lost_peer(const char *line, size_t len, int sign, char ret[static LOST_PEER_MAX]);
+
 /* --- Whether it is restarted ------------------------------------------------------------------------- */
 
 /*

@@ -53,6 +53,7 @@ static const struct json_field fields[] = {
         FIELD(WORD, "cause", cause),
         FIELD(TEXT, "why", why),
         FIELD(TEXT, "remedy", remedy),
+        FIELD(TEXT, "lost_peer", lost_peer),
         FIELD(FLAG, "step_known", step_known),
         FIELD(NUMBER, "last_step", last_step),
 };

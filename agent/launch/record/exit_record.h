@@ -13,6 +13,7 @@
 #include "host.h"
 
 #define EXIT_TEXT_MAX 256
+#define LOST_PEER_MAX 48
 #define RUN_ID_MAX 33 /* 32 hex digits and NUL */
 
 struct exit_record {
@@ -31,6 +32,7 @@ struct exit_record {
         /* Added by tpu-launchd once it has looked at all evidence (cause.h); empty before that. */
         char cause[24];
         char why[EXIT_TEXT_MAX], remedy[EXIT_TEXT_MAX];
+        char lost_peer[LOST_PEER_MAX]; /* peer-lost: whom its lines name, "10.0.0.2" or "task 3" */
         bool step_known;
         uint64_t last_step; /* that the run's log reported */
 };

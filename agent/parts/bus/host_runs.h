@@ -13,6 +13,7 @@ struct host_run {
         char name[64], unit[96], state[16], cause[32], code[16], status[16], framework[16], malloc[64],
                 user[64], command[257];
         char intent[64], why[200], remedy[160]; /* intent: its serial; why: what shows the cause */
+        char lost_peer[48];        /* whose end its lines name: "10.0.0.2", "task 3"; may be empty */
         char step_expression[256]; /* how its step lines look; empty: as usual */
         uint64_t generation; /* of the intent; 0: a local run */
         int64_t last_step;   /* -1: its log reported none before it ended */

@@ -126,6 +126,7 @@ static void describe_capture(const struct capture_round *c, const char *problem,
                         run->status[0] ? " " : "", run->status, run->code[0] ? ")" : "");
         ret->ended = run->ended_real;
         ret->ended_how = how;
+        ret->ended_peer = run->lost_peer;
         if (ret->step < 0)
                 ret->step = run->last_step;
 }

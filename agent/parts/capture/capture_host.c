@@ -33,6 +33,7 @@ static int add_host(struct appending *p, const struct capture_about *a, bool fir
         h.step_plus_1 = a->step < 0 ? 0 : (uint64_t) a->step + 1;
         h.ended_usec = a->ended;
         h.ended_how = capture_part_text(a->ended_how ? a->ended_how : "");
+        h.ended_peer = capture_part_text(a->ended_peer ? a->ended_peer : "");
         h.reached_plus_1 = a->reached + 1;
         h.problem = capture_part_text(a->problem && !a->ended ? a->problem : "");
         for (size_t i = 0; a->own && i < MIN(a->own->n, (size_t) CAPTURE_OWN_MAX); i++)

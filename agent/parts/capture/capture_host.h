@@ -23,6 +23,7 @@ struct capture_about { /* texts are borrowed */
         int64_t step;                      /* -1: not known */
         usec_t ended;                      /* 0: it runs, or nobody knows */
         const char *ended_how;             /* "exit-code 1"; NULL */
+        const char *ended_peer;            /* "10.0.0.2", "task 3"; NULL */
         const char *problem;               /* why there are no stacks; NULL: there are */
         const struct check_table *checks;  /* what is not OK goes with it; NULL: nothing */
         const struct libtpu_status *cores; /* NULL: no libtpu was asked */

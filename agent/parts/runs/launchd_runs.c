@@ -89,6 +89,7 @@ static void take_run(struct host_run *run, const Local__Run *m) {
         utf8_copy(run->image, sizeof(run->image), m->image);
         utf8_copy(run->why, sizeof(run->why), m->why);
         utf8_copy(run->remedy, sizeof(run->remedy), m->remedy);
+        utf8_copy(run->lost_peer, sizeof(run->lost_peer), m->lost_peer);
 }
 
 static void take_reply(struct launchd_runs *runs, const Local__RunListReply *reply) {

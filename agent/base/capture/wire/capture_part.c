@@ -189,6 +189,8 @@ static int add_host(struct capture_reader *r, const Capture__Host *m) {
         if (c->round > 1)
                 return wrong_number(r, "host, round");
         k = capture_text_of(r, m->ended_how, &c->ended_how);
+        if (k == 0)
+                k = capture_text_of(r, m->ended_peer, &c->ended_peer);
         c->n_own = 0;
         for (size_t i = 0; i < MIN(m->n_own_addresses, (size_t) CAPTURE_OWN_MAX) && k == 0; i++)
                 k = capture_text_of(r, m->own_addresses[i], &c->own[c->n_own++]);

@@ -11,7 +11,12 @@
  *   effect  it lost its peers, was stopped, gave up waiting: another host is why
  * The earliest that is own or proven counts; a proven one goes before it when it is no more than
  * LAST_WORDS_LATE younger, for peers can notice a death before its own host has reported it. Without either,
- * the first sign; without that, who left with success while others lost their peers.
+ * the one to whom the lost connections lead; without that, the first sign; without that, who left with
+ * success while others lost their peers.
+ *
+ * Where a connection was lost is what the run's own lines say (agent/launch/tail.h): who lost it is not why,
+ * and who is at its other end may have lost one, too. What the connections of most lead to began it. This
+ * needs no clock: it holds where all ended within what their clocks may be wrong by.
  *
  * The planner judges by collector/control/planner/tally.c instead, for it asks something else: whether the
  * run may start again.
@@ -31,6 +36,7 @@ enum word_weight { WORD_PROVEN, WORD_OWN, WORD_SIGN, WORD_EFFECT, WORD_SUCCESS }
 struct last_word {
         enum word_weight weight;
         usec_t time; /* by the clock of its host */
+        size_t lost; /* an effect: the place + 1 of whom it lost; 0: its lines name nobody */
 };
 
 /* Of the cause that tpu-launchd found (docs/api.md, runs); one that a later agent invents is its own. */
@@ -38,3 +44,9 @@ enum word_weight last_words_weight(const char *cause);
 
 /* Which of n is where it began; -1: none of them says. A tie is the first of the list's. */
 ssize_t last_words_first(const struct last_word *words, size_t n);
+
+/* Whom the words alone name, whatever the clocks say: who alone is proven, else who alone is no effect of
+ * another's end; where all are effects, to whom the lost connections lead. -1: nobody. */
+ssize_t last_words_clockless(const struct last_word *words, size_t n);
+/* The part of that which follows the lost connections. */
+ssize_t last_words_lost(const struct last_word *words, size_t n);

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ends.h"
+
+#include "config.h"
+#include "last_words.h"
+#include "ranks.h"
+
+#define TASK "task "
+
+/* Of the capture's "peer-lost (exited 1)", its first word. */
+static enum word_weight weight_of_how(const char *how) {
+        char cause[32];
+        size_t len = strcspn(how, " ");
+
+        if (len >= sizeof(cause))
+                return WORD_OWN;
+        memcpy(cause, how, len);
+        cause[len] = '\0';
+        return last_words_weight(cause);
+}
+
+/* The place + 1 of the host whose connection was lost, by its address or by its number in the run; 0: its
+ * lines name none of these hosts. */
+static size_t lost_by(const struct evidence *e, const struct host_capture *c) {
+        const char *peer = stack_table_text(&e->scene->table, c->ended_peer);
+        uint32_t host = PEER_NONE, task;
+        char why[96];
+
+        if (startswith(peer, TASK)) {
+                if (config_parse_u32(peer + strlen(TASK), &task, why) == 0 && task < e->n_hosts)
+                        host = task;
+        } else if (peer[0])
+                host = peers_host_of(&e->peers, (struct address_text){ peer, strlen(peer) });
+        return host == PEER_NONE ? 0 : (size_t) host + 1;
+}
+
+/* Hosts that have not ended are effects that name nobody: connections may lead to them. */
+static struct last_word *words_of(const struct evidence *e) {
+        struct last_word *words = calloc(e->n_hosts + 1, sizeof(*words));
+
+        for (size_t i = 0; words && i < e->n_hosts; i++) {
+                const struct host_capture *c = e->hosts[i].last;
+
+                words[i] = (struct last_word){ .weight = WORD_EFFECT };
+                if (c && c->ended)
+                        words[i] = (struct last_word){
+                                .weight = weight_of_how(stack_table_text(&e->scene->table, c->ended_how)),
+                                .time = c->ended,
+                                .lost = lost_by(e, c),
+                        };
+        }
+        return words;
+}
+
+/* Who alone ended otherwise than all others did: they ended of one cause, that one. STACK_NONE: nobody. */
+static uint32_t odd_end(const struct evidence *e) {
+        uint32_t last[2] = { STACK_NONE, STACK_NONE }, how[2] = { 0, 0 };
+        size_t n[2] = { 0, 0 };
+
+        for (uint32_t i = 0; i < e->n_hosts; i++) {
+                const struct host_capture *c = e->hosts[i].last;
+                size_t k;
+
+                if (!c || !c->ended)
+                        continue;
+                k = n[0] > 0 && c->ended_how != how[0];
+                if (k == 1 && n[1] > 0 && c->ended_how != how[1])
+                        return STACK_NONE;
+                how[k] = c->ended_how;
+                last[k] = i;
+                n[k]++;
+        }
+        return n[0] == 1 && n[1] > 1 ? last[0] : n[1] == 1 && n[0] > 1 ? last[1] : STACK_NONE;
+}
+
+/* The first two of those that are no effect of another's end; of all, where all are. */
+static void find_first(const struct evidence *e, const struct last_word *words, struct ends *ends) {
+        bool effects = true;
+
+        for (size_t i = 0; i < e->n_hosts; i++)
+                effects &= words[i].weight == WORD_EFFECT;
+        for (size_t i = 0; i < e->n_hosts; i++) {
+                if (words[i].time == 0 || (words[i].weight == WORD_EFFECT && !effects))
+                        continue;
+                if (words[i].time < ends->first) {
+                        ends->next = ends->first;
+                        ends->first = words[i].time;
+                        ends->error = e->hosts[i].last->clock_error;
+                } else
+                        ends->next = MIN(ends->next, words[i].time);
+        }
+}
+
+int ends_survey(const struct evidence *e, struct ends *ret) {
+        _cleanup_free_ struct last_word *words = words_of(e);
+        ssize_t named;
+
+        if (!words)
+                return -ENOMEM;
+        *ret = (struct ends){ .named = STACK_NONE, .first = USEC_INFINITY, .next = USEC_INFINITY };
+        for (size_t i = 0; i < e->n_hosts; i++) {
+                ret->n += host_has_left(&e->hosts[i], e);
+                ret->n_said += words[i].time > 0;
+        }
+        if (ret->n_said < 2)
+                return 0;
+        find_first(e, words, ret);
+        named = last_words_clockless(words, e->n_hosts);
+        ret->by_lost = named >= 0 && named == last_words_lost(words, e->n_hosts);
+        ret->named = named >= 0 ? (uint32_t) named : odd_end(e);
+        return 0;
+}
+
+enum weight ends_weight(const struct evidence *e, const struct ends *ends, uint32_t host) {
+        const struct host_capture *c = e->hosts[host].last;
+        usec_t margin = 2 * (ends->error + c->clock_error);
+        bool close = ends->next != USEC_INFINITY && ends->next - ends->first <= margin;
+
+        if (!c->ended)
+                return ends->n == 1 ? WEIGHT_LEFT_ALONE : WEIGHT_LEFT_SOME;
+        if (ends->n_said == 1)
+                return WEIGHT_LEFT_ALONE;
+        if (c->ended == ends->first && !close)
+                return WEIGHT_LEFT_FIRST;
+        if (ends->named == host && (close || ends->by_lost))
+                return WEIGHT_LEFT_ODD;
+        if (c->ended != ends->first || ends->named != STACK_NONE)
+                return c->ended <= ends->first + margin ? WEIGHT_LEFT_SOME : WEIGHT_LEFT_LATER;
+        return WEIGHT_LEFT_CLOSE;
+}
