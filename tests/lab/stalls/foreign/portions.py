@@ -42,7 +42,7 @@ class Cutter:
         codes = self.cache.get((shard, number // 1000), lambda: [c % 64 / 64 for c in text])
         end = time.thread_time() + self.settings["augment_seconds"]
         while time.thread_time() < end:
-            codes = [code * 0.999 for code in codes]
+            codes = [code + self.dice.gauss(0, 1e-6) for code in codes]
         self.tally.count_up(keep=bool(self.settings["keep_tally"]))
         return [codes[place:place + WIDTH] for place in self.choose_places(count)]
 
