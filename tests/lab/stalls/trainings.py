@@ -65,4 +65,10 @@ TRAININGS = {t.name: t for t in (
              packages=("python3-grpcio", "python3-zmq")),
     Training("relay", "recursive halving by an event loop in a thread, batches from a pool of processes",
              "plain", ("relay.py",), lambda rank: rank ^ 1, wanted={"killed": ("left", ("ended",))}),
+    Training("pipeline", "a pipeline of four pieces of each batch, by event loops and threads",
+             "plain", ("pipeline.py",), lambda rank: rank - 1 if rank else 1,
+             wanted={"killed": ("left", ("ended",))}),
+    Training("steal", "work that idle hosts take from others, then all tell all in turns with another each",
+             "plain", ("steal.py",), lambda rank: rank ^ 1,
+             wanted={"killed": ("stall", ("child", "lock")), "message": ("stall", ("socket", "lock"))}),
 )}
