@@ -223,18 +223,14 @@ int slice_compare(struct slice *s);
 void gang_fingerprint_difference(const struct gang_fingerprint *found, const struct gang_fingerprint *others,
                                  char ret[static TEXT_MAX]);
 
-/* --- twins.c --------------------------------------------------------------------------------------- */
+/* --- slice_table.c, slots.c, slices.c, slice_load.c ------------------------------------------------ */
 
-/* The machine id of a live slot: taken, and dropped when it is not live any more. -ENOMEM. */
+/* The machine id of a live slot, until it is not live any more. -ENOMEM. */
 int slot_take_machine(struct gang *g, struct slot *s, const char *machine);
-void slot_drop_machine(struct gang *g, struct slot *s);
 /* Whether another slot is held by the same id, which then identifies neither. */
 bool slot_shares_id(const struct gang *g, const struct slot *s);
 /* Of a slice's record: who of it has the machine id of another live host. NULL: no memory. */
 json_t *slice_twins(const struct gang *g, const struct slice *s);
-
-/* --- slice_table.c, slots.c, slices.c, slice_load.c ------------------------------------------------ */
-
 void slot_clear(struct gang *g, struct slot *s);
 /* What its last life said of itself. Not of its runs: one that has ended has ended, and others may go on. */
 void slot_forget_words(struct gang *g, struct slot *s);
