@@ -6,7 +6,7 @@
 #include "handover.h"
 #include "log.h"
 #include "loop_timer.h"
-#include "request_image.h"
+#include "image.h"
 #include "run_table.h"
 #include "secret.h"
 #include "texts.h"
