@@ -3,7 +3,6 @@
  * and slices.c. */
 #include "grow.h"
 #include "json_text.h"
-#include "said.h"
 #include "state.h"
 
 /* --- Twins ------------------------------------------------------------------------------------------ */

@@ -309,3 +309,41 @@ int run_compare_images(const struct gang *g, const struct gang_run *r, json_t **
 struct slice *run_grows(struct gang *g, struct gang_run *r, usec_t *ret_next);
 /* One sentence more, LIST_MAX at most. */
 int waits_add(json_t *list, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* --- transitions.c: from one state of a run to the next. -ENOMEM ----------------------------------- */
+
+/* No host is missing any more: what the hosts were asked for (missing.h) is forgotten. */
+void run_evidence_clear(struct gang_run *r);
+void run_enter(struct gang_run *r, enum run_state state, usec_t now);
+/* Takes waits over; NULL is out of memory. */
+int run_set_waits(struct gang_run *r, json_t *waits);
+int run_end(struct gang_run *r, enum run_outcome outcome, usec_t now);
+/* Back to waiting, with a new deadline. */
+int run_wait_again(struct gang_run *r, usec_t now);
+int gang_run_stop(struct gang_run *r, enum run_then then, usec_t now);
+/* How long to wait after the n-th failure in a row; 0: not. */
+usec_t run_backoff(const struct gang *g, unsigned n);
+/* A new generation on these slices. */
+int run_begin(struct gang *g, struct gang_run *r, const struct choice *c);
+
+/* --- said.c: the record member/ as a host says it, checked ----------------------------------------- */
+
+#define MEMBER_RUNS_MAX    16
+#define MEMBER_ADDRESS_MAX 8
+
+struct said { /* texts and values are the member's own */
+        const char *slice, *host, *id, *machine, *incarnation, *state, *reasons, *orders, *notice;
+        unsigned worker, hosts;
+        bool proved, given; /* by a certificate; the slot by the site (registry.h: gives) */
+        bool observe, runs_unknown; /* runs_unknown: it does not know (yet) what runs there */
+        const json_t *address, *next; /* next: of the workers after it, names or addresses */
+        struct gang_host_run *runs, *local; /* local: that the registry did not start */
+        size_t n_runs, n_local;
+};
+
+/* -EBADMSG with why, -ENOMEM. */
+int said_parse(const json_t *member, struct said *ret, char why[static GANG_WHY_MAX]);
+void said_clear(struct said *s);
+/* A part in a run. -EBADMSG with why, -ENOMEM. */
+int host_run_parse(const json_t *v, struct gang_host_run *ret, char why[static GANG_WHY_MAX]);
+struct gang_host_run *host_runs_free(struct gang_host_run *runs, size_t n);
