@@ -14,7 +14,6 @@
 #include "local.pb-c.h"
 #include "log.h"
 #include "loop_timer.h"
-#include "observe_file.h"
 #include "paths.h"
 #include "runtime.h"
 #include "watch.h"

@@ -2,7 +2,6 @@
 #include "daemon.h"
 #include "kernel.h"
 #include "journal.h"
-#include "observe_file.h"
 #include "oneshot.h"
 #include "options.h"
 #include "paths.h"

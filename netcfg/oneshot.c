@@ -7,7 +7,6 @@
 #include "report.h"
 #include "runtime.h"
 #include "source.h"
-#include "source_plan.h"
 
 #define LOCK_WAIT (5 * USEC_PER_SEC)
 

@@ -8,9 +8,11 @@
  *   netns-…    the same for a container's network namespace (netns.h), of which there is no daemon
  *   restored   exists after --restore: the daemon then only observes, over its own restarts, too, until
  *              --once takes the file away or the host boots anew
- *   observe    see observe_file.h
+ *   observe    the order to observe (observe.h) for this boot, where /var/lib/tpu-netcfg/observe, which is
+ *              for the next boot, too, cannot be written
  */
 #include "host.h"
+#include "observe.h"
 #include "originals.h"
 #include "state_file.h"
 
@@ -32,3 +34,14 @@ int runtime_load_originals(int dir_fd, const char *boot_id, struct originals *re
                            char why[static STATE_FILE_WHY_MAX]);
 int runtime_save_originals(int dir_fd, const char *boot_id, const struct originals *o);
 int runtime_forget_originals(int dir_fd);
+
+/*
+ * The order to observe (observe.h), as it is kept: the first of both files that is there; none:
+ * OBSERVE_NULL. One of another boot is taken over into this one (boot_id), and kept so. A file that is
+ * damaged is said in a warning, and counts as an order of another boot without an end; one that cannot be
+ * read likewise, but only in ret: nothing is kept of it.
+ */
+void observe_file_load(const struct host *h, int runtime_fd, const char *boot_id, struct observe *ret);
+/* Keeps it, or that there is none. Returns 0 when a restart will know it; what a boot will forget is said in
+ * a warning. */
+int observe_file_save(const struct host *h, int runtime_fd, const struct observe *o);

@@ -3,7 +3,7 @@
  * each NIC's traffic leaves by that NIC. */
 #include "foreign.h"
 #include "plan.h"
-#include "source_plan.h"
+#include "source.h"
 #include "words.h"
 
 /* In the same words as tpu-netcfg's. */

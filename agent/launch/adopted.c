@@ -9,11 +9,86 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "chip_marks.h"
+#include "fnv.h"
 #include "holders.h"
 #include "log.h"
 #include "loop_timer.h"
 #include "owners.h"
+
+/* --- Marks of the chips ----------------------------------------------------------------------------- */
+
+/*
+ * A cheap mark of who uses the chips, from sysfs: it changes when one is opened or closed. It is made of
+ * two numbers of each chip (PCI, vendor 0x1ae0, class 0x1200). "enable" is raised by vfio-pci with the first
+ * open and lowered with the last close (vfio_pci_core.c of the kernel). The count of users of its driver's
+ * module is raised by each open file of a device node (fs/char_dev.c, chrdev_open()). On real chips neither
+ * was tried: who relies on it also looks now and then without it.
+ */
+#define CHIP_MARKS_MAX 16u
+struct chip_marks {
+        char address[CHIP_MARKS_MAX][16]; /* "0000:00:04.0" */
+        size_t n; /* 0: this host has none */
+};
+
+#define PCI_DEVICES   "/sys/bus/pci/devices"
+#define VENDOR_GOOGLE 0x1ae0
+#define CLASS_MASK    0xffff00
+#define CLASS_CHIP    0x120000 /* processing accelerators */
+
+struct finder {
+        const struct host *h;
+        struct chip_marks *out;
+};
+
+static bool reads(const struct host *h, const char *address, const char *file, uint64_t mask,
+                  uint64_t wanted) {
+        char path[128];
+        uint64_t v;
+
+        (void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/%s", address, file);
+        return host_read_u64(h, path, &v) == 0 && (v & mask) == wanted;
+}
+
+static int visit_device(const char *name, void *userdata) {
+        struct finder *f = userdata;
+
+        if (f->out->n == CHIP_MARKS_MAX)
+                return 1;
+        if (strlen(name) < sizeof(f->out->address[0]) &&
+            reads(f->h, name, "vendor", UINT64_MAX, VENDOR_GOOGLE) &&
+            reads(f->h, name, "class", CLASS_MASK, CLASS_CHIP))
+                (void) snprintf(f->out->address[f->out->n++], sizeof(f->out->address[0]), "%s", name);
+        return 0;
+}
+
+static void find_chips(const struct host *h, struct chip_marks *ret) {
+        struct finder f = { .h = h, .out = ret };
+
+        ret->n = 0;
+        (void) host_list(h, PCI_DEVICES, visit_device, &f);
+}
+
+/* What cannot be read is part of the mark as such. */
+static uint64_t add_number(uint64_t mark, const struct host *h, const char *address, const char *file) {
+        char path[128];
+        uint64_t v;
+
+        (void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/%s", address, file);
+        if (host_read_u64(h, path, &v) < 0)
+                v = UINT64_MAX;
+        return fnv(mark, &v, sizeof(v));
+}
+
+/* Equal marks say that nothing was opened or closed. */
+static uint64_t read_marks(const struct host *h, const struct chip_marks *m) {
+        uint64_t mark = FNV_BEGIN;
+
+        for (size_t i = 0; i < m->n; i++) {
+                mark = add_number(mark, h, m->address[i], "enable");
+                mark = add_number(mark, h, m->address[i], "driver/module/refcnt");
+        }
+        return mark;
+}
 
 #define DEV           "/proc/1/root/dev" /* our own /dev is a private one */
 #define PATTERNS_BETWEEN " \t,"
@@ -290,7 +365,7 @@ static bool is_watchful(struct adoption *a, usec_t now) {
 
 static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
         struct adoption *a = userdata;
-        uint64_t mark = chip_marks_read(a->runs->host, &a->chips);
+        uint64_t mark = read_marks(a->runs->host, &a->chips);
         usec_t now = host_now(a->runs->host);
 
         (void) s, (void) usec;
@@ -365,7 +440,7 @@ int adoption_new(struct runs *r, const struct device_settings *s, struct adoptio
         a->inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
         if (a->inotify_fd < 0)
                 return -errno;
-        chip_marks_find(r->host, &a->chips);
+        find_chips(r->host, &a->chips);
         k = sd_event_add_io(r->event, &a->nodes, a->inotify_fd, EPOLLIN, on_nodes, a);
         if (k >= 0)
                 k = sd_event_source_set_description(a->nodes, "chip-nodes");

@@ -6,7 +6,7 @@
  *
  * It is found by a walk over the open files of all processes (owners.h). A walk follows
  *   - an open or close of a device node in /dev (inotify);
- *   - another mark of the chips (chip_marks.h), read every ADOPT_MARK_EVERY: containers have other nodes;
+ *   - another mark of the chips, read every ADOPT_MARK_EVERY: containers have other nodes;
  *   - the end of an adopted run, each ADOPT_MARK_EVERY for ADOPT_WATCHFUL: it may be started again;
  *   - ADOPT_LOOK_EVERY, whatever the marks say.
  * Who has run for less than ADOPT_AFTER is not adopted: tools that look at the chips are no runs.

@@ -6,7 +6,7 @@
  * readers is bounded, for each of them is a process.
  */
 #include "runs.h"
-#include "askers.h"
+#include "questions.h"
 
 #define READERS_MAX 16
 #define READERS_OF_A_USER_MAX 4 /* root may have all */

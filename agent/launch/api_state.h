@@ -5,7 +5,6 @@
  * report.
  */
 #include "api.h"
-#include "askers.h"
 #include "owners.h"
 #include "questions.h"
 #include "rights.h"

@@ -229,9 +229,7 @@ int runs_stop(struct runs *r, const char *name, uint64_t generation, struct prob
         if (run->kept->held)
                 return adopted_refuse_stop(run->kept, p);
         if (generation > 0 && run->kept->generation > generation)
-                return problem_set(p, -ESTALE, "see: tpuctl runs",
-                                   "run %s is of generation %" PRIu64 ", which is later than %" PRIu64, name,
-                                   run->kept->generation, generation);
+                return run_refuse_stale(run->kept, generation, p);
         drop_coming(run, generation);
         if (run->kept->state == LAUNCH_EXITED)
                 return problem_set(p, -EALREADY, "see: tpuctl runs", "run %s has ended already (%s)", name,
@@ -290,9 +288,7 @@ int runs_signal(struct runs *r, const char *name, uint64_t generation, char *ret
                 return no_such_run(r, name, p);
         kept = run->kept;
         if (generation > 0 && kept->generation > generation)
-                return problem_set(p, -ESTALE, "see: tpuctl runs",
-                                   "run %s is of generation %" PRIu64 ", which is later than %" PRIu64, name,
-                                   kept->generation, generation);
+                return run_refuse_stale(kept, generation, p);
         if (kept->state == LAUNCH_EXITED)
                 return problem_set(p, -ESRCH, "see: tpuctl runs", "run %s has ended", name);
         if (kept->held) { /* it is its owner's alone; but how it ends is known from here on */

@@ -6,7 +6,7 @@
 #include "handover.h"
 #include "log.h"
 #include "loop_timer.h"
-#include "request_image.h"
+#include "image.h"
 #include "run_table.h"
 #include "secret.h"
 #include "texts.h"
@@ -158,6 +158,7 @@ static void run_start_coming(struct run *run) {
 #define LOOK_MAX USEC_PER_SEC
 
 static int on_look_if_free(sd_event_source *s, uint64_t usec, void *userdata);
+static void run_await_free_after(struct run *run, usec_t pause);
 
 /* --- Over for good ------------------------------------------------------------------------------------- */
 
@@ -205,7 +206,8 @@ void run_finish(struct run *run, const char *words) {
         secrets_remove(r->secrets_fd, kept->name);
         run_sweep(run);
         r->events->ended(kept, r->userdata);
-        run_await_free(run);
+        if (run->coming)
+                run_await_free_after(run, 0);
 }
 
 /* --- The next start under its policy ------------------------------------------------------------------- */
@@ -324,11 +326,6 @@ static void run_await_free_after(struct run *run, usec_t pause) {
                 run_refuse_coming(run, k, &p);
         else if (run->kept->state == LAUNCH_WAITING)
                 run_finish(run, p.text);
-}
-
-void run_await_free(struct run *run) {
-        if (run->coming)
-                run_await_free_after(run, 0);
 }
 
 bool run_retry_restart(struct run *run) {

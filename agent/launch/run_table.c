@@ -162,6 +162,12 @@ pid_t run_left_over(const struct run *run) {
         return pids->n > 0 ? pids->pids[0] : 0;
 }
 
+int run_refuse_stale(const struct kept_run *kept, uint64_t generation, struct problem *p) {
+        return problem_set(p, -ESTALE, "see: tpuctl runs",
+                           "run %s is of generation %" PRIu64 " already, which is later than %" PRIu64,
+                           kept->name, kept->generation, generation);
+}
+
 int run_refuse_existing(const struct kept_run *kept, struct problem *p) {
         int k = problem_set(p, -EEXIST,
                             kept->held ? "choose another name" : "choose another name, or: tpuctl stop NAME",

@@ -63,8 +63,6 @@ int run_start_new(struct runs *r, struct kept_run *kept, struct problem *p);
 int run_is_free(const struct run *run, const struct kept_run *wanted, struct problem *p);
 /* The start came to nothing: the files are as they were before. Frees run. */
 void run_undo(struct runs *r, struct run *run);
-/* Starts the coming run once the slice is empty and the devices are free, or reports why not. */
-void run_await_free(struct run *run);
 /* systemd refused the next start of a run that is restarted: tried again later. False: it was another
  * start. */
 bool run_retry_restart(struct run *run);
@@ -74,6 +72,8 @@ int run_pids(const struct run *run, struct pid_list *ret);
 pid_t run_left_over(const struct run *run);
 /* Asks for the unit of a run whose files are written, or for its command for a preemption beside it. */
 int run_ask_unit(struct runs *r, const struct kept_run *kept, bool beside);
+/* -ESTALE: what is there is of a generation later than the one that is meant. */
+int run_refuse_stale(const struct kept_run *kept, uint64_t generation, struct problem *p);
 /* -EEXIST: there is a run of this name that has not ended. */
 int run_refuse_existing(const struct kept_run *kept, struct problem *p);
 /* Answers those who wait for the coming run, and forgets it. */

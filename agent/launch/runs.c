@@ -274,9 +274,7 @@ static int start_by_generation(struct run *run, struct kept_run *kept, const str
         if (order > 0 && run->kept->state == LAUNCH_EXITED && !run->coming)
                 return 0;
         if (order < 0)
-                k = problem_set(p, -ESTALE, "see: tpuctl runs",
-                                "run %s is of generation %" PRIu64 " already, which is later than %" PRIu64,
-                                kept->name, newest->generation, kept->generation);
+                k = run_refuse_stale(newest, kept->generation, p);
         else
                 k = run->kept->state == LAUNCH_EXITED ? 0 : run_stop(run, p);
         if (k < 0) {
@@ -295,10 +293,7 @@ int runs_check(struct runs *r, struct kept_run *kept, struct problem *p) {
              gang = run && run->kept->generation > 0 && kept->generation > 0;
 
         if (gang && compare_generations(kept, run->kept) < 0)
-                return problem_set(p, -ESTALE, "see: tpuctl runs",
-                                   "run %s is of generation %" PRIu64
-                                   " already, which is later than %" PRIu64,
-                                   kept->name, run->kept->generation, kept->generation);
+                return run_refuse_stale(run->kept, kept->generation, p);
         if (lives && gang)
                 return 0; /* it is ended first, and the devices are looked at then */
         if (lives)

@@ -18,7 +18,7 @@ enum needs {
 struct api_route {
         struct http_route route;
         enum needs needs;
-        void (*call)(const struct api *a, const struct http_request *q, struct http_reply *reply);
+        api_call *call;
 };
 
 static void api_health(const struct api *a, const struct http_request *q, struct http_reply *reply) {

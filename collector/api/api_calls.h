@@ -30,7 +30,7 @@ json_t *api_stored(const char *text);
 #define API_USER_MAX 256
 const char *api_user(const struct api *a, const struct http_request *q, const char **ret_wrong);
 
-/* --- Names: api_known.c ---------------------------------------------------------------------------- */
+/* --- Names: api_fleet.c ---------------------------------------------------------------------------- */
 
 enum known_kind {
         KNOWN_HOST,   /* that people are shown */
@@ -44,27 +44,21 @@ bool api_knows(const struct api *a, enum known_kind kind, const char *name, stru
 
 /* --- Calls, as api.c makes them: arguments are checked --------------------------------------------- */
 
-void api_hosts(const struct api *a, const struct http_request *q, struct http_reply *reply);
-void api_host(const struct api *a, const struct http_request *q, struct http_reply *reply);
-void api_slices(const struct api *a, const struct http_request *q, struct http_reply *reply);
-void api_series(const struct api *a, const struct http_request *q, struct http_reply *reply);
-/* reply->later when it waits. */
-void api_events(const struct api *a, const struct http_request *q, struct http_reply *reply);
-/* The lines of a run; likewise. */
-void api_lines(const struct api *a, const struct http_request *q, struct http_reply *reply);
+typedef void api_call(const struct api *a, const struct http_request *q, struct http_reply *reply);
+
+api_call api_hosts, api_host, api_slices, api_series;
+/* The events, the lines of a run: reply->later when it waits. */
+api_call api_events, api_lines;
 /* Why a run ended: what its hosts reported, and which of it was first. */
-void api_why(const struct api *a, const struct http_request *q, struct http_reply *reply);
+api_call api_why;
 /* Hosts that fail again and again. */
-void api_suspects(const struct api *a, const struct http_request *q, struct http_reply *reply);
+api_call api_suspects;
 /* The verdict about the last episode of a slice, or the one that the query names; and which there are. */
-void api_diagnosis(const struct api *a, const struct http_request *q, struct http_reply *reply);
-void api_captures(const struct api *a, const struct http_request *q, struct http_reply *reply);
-void api_episodes(const struct api *a, const struct http_request *q, struct http_reply *reply);
+api_call api_diagnosis, api_captures, api_episodes;
 /* Of all slices: the last ones; and one with its verdict. */
-void api_all_episodes(const struct api *a, const struct http_request *q, struct http_reply *reply);
-void api_episode(const struct api *a, const struct http_request *q, struct http_reply *reply);
+api_call api_all_episodes, api_episode;
 /* Text for a scraper, in the format that its Accept header asks for. */
-void api_metrics(const struct api *a, const struct http_request *q, struct http_reply *reply);
+api_call api_metrics;
 
 /*
  * The registry for people and control planes (docs/registry.md): slices, runs, orders, the fleet's mode. A
@@ -75,17 +69,9 @@ void api_metrics(const struct api *a, const struct http_request *q, struct http_
 #define API_NAME_MAX 64
 #define API_REASON_MAX 200
 
-void api_runs(const struct api *a, const struct http_request *q, struct http_reply *reply);
-void api_run(const struct api *a, const struct http_request *q, struct http_reply *reply);
-void api_post_run(const struct api *a, const struct http_request *q, struct http_reply *reply);
-void api_delete_run(const struct api *a, const struct http_request *q, struct http_reply *reply);
-void api_slice(const struct api *a, const struct http_request *q, struct http_reply *reply);
-void api_release_slot(const struct api *a, const struct http_request *q, struct http_reply *reply);
-void api_capture(const struct api *a, const struct http_request *q, struct http_reply *reply);
-void api_orders(const struct api *a, const struct http_request *q, struct http_reply *reply);
-void api_act_order(const struct api *a, const struct http_request *q, struct http_reply *reply);
-void api_mode(const struct api *a, const struct http_request *q, struct http_reply *reply);
-void api_act_mode(const struct api *a, const struct http_request *q, struct http_reply *reply);
+api_call api_runs, api_run, api_post_run, api_delete_run;
+api_call api_slice, api_release_slot, api_capture;
+api_call api_orders, api_act_order, api_mode, api_act_mode;
 
 /* The last word of a call that acts: the event, and the answer waits until what was asked is stored. */
 void api_acted(const struct api *a, const struct http_request *q, struct http_reply *reply,

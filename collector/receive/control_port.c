@@ -8,6 +8,40 @@
 #include "json_text.h"
 #include "log.h"
 
+/* --- Whom an agent speaks for ----------------------------------------------------------------------- */
+
+#define WHY_MAX 256
+#define TELL_AGAIN (60 * USEC_PER_SEC)
+
+/* The host that the caller is; NULL: any. */
+static const char *proved_host(const struct speakers *s, const struct http_caller *c) {
+        return s->proves ? c->host : NULL;
+}
+
+/* A place that is somebody's stays his for a minute: two who share one cannot make events by turns. */
+static bool is_news(struct speakers *s, const char *caller) {
+        size_t i = (size_t) (fnv_text(FNV_BEGIN, caller) % SPEAKERS_TOLD);
+        usec_t now = clock_boot(s->clock);
+
+        if (s->told[i] > 0 && now < s->told[i] + TELL_AGAIN)
+                return false;
+        s->told[i] = now;
+        return true;
+}
+
+int speaker_refused(struct speakers *s, const char *caller, const char *address, const char *call,
+                    const char *why, bool alone) {
+        const struct event *e =
+                EVENT_OF(AGENT_REFUSED, .caller = caller, .address = address, .call = call, .why = why);
+        usec_t now = clock_real(s->clock);
+
+        s->counters->not_proved++;
+        if (!is_news(s, caller))
+                return 0;
+        return alone ? store_event_alone(s->store, e, "", "", -1, now)
+                     : store_own_event(s->store, e, "", "", -1, now);
+}
+
 /* --- Syncs ----------------------------------------------------------------------------------------- */
 
 static void release_body(void *text) {
@@ -49,7 +83,7 @@ bool sync_port_elsewhere(struct registry *r, struct http_reply *reply) {
 
 void sync_port_handle(struct registry *r, struct speakers *s, const struct http_request *q,
                       struct http_reply *reply) {
-        struct registry_speaker who = { .host = speaker_host(s, q->caller),
+        struct registry_speaker who = { .host = proved_host(s, q->caller),
                                         .instance = q->caller->instance };
         struct registry_body *body;
         unsigned status;
@@ -124,29 +158,30 @@ static bool is_asked_for(struct episodes *e, const struct gang *g, const char *s
 
 /* A host brings its own. */
 static bool may_speak(const struct http_request *q, struct speakers *s, const char *host,
-                      char why[static SPEAKER_WHY_MAX]) {
-        const char *proved = speaker_host(s, q->caller);
+                      char why[static WHY_MAX]) {
+        const char *proved = proved_host(s, q->caller);
 
         if (!proved || streq(proved, host))
                 return true;
-        speaker_words(proved, host, why);
+        (void) snprintf(why, WHY_MAX, "this caller is host %.63s, and it speaks for host %.100s (HostFrom=)",
+                        proved, host);
         (void) speaker_refused(s, q->caller->name, q->caller->address, q->path, why, true);
         return false;
 }
 
 static bool is_wanted(struct episodes *e, const struct registry *r, const struct capture_words *w,
-                      usec_t now, char why[static SPEAKER_WHY_MAX]) {
+                      usec_t now, char why[static WHY_MAX]) {
         usec_t taken = (usec_t) w->taken;
         int64_t generation = 0;
 
-        (void) snprintf(why, SPEAKER_WHY_MAX, "there is no such episode here");
+        (void) snprintf(why, WHY_MAX, "there is no such episode here");
         if (!w->episode[0])
                 return taken + OWN_MAX_AGE > now && taken < now + OWN_MAX_AGE;
         if (!is_asked_for(e, registry_gang(r), w->slice, w->episode, &generation))
                 return false;
         if (w->generation <= 0 || generation <= 0 || w->generation == generation)
                 return true;
-        (void) snprintf(why, SPEAKER_WHY_MAX,
+        (void) snprintf(why, WHY_MAX,
                         "this capture is of generation %" PRId64 " of run %.63s, and episode %.63s is of "
                         "generation %" PRId64,
                         w->generation, w->run, w->episode, generation);
@@ -166,7 +201,7 @@ bool capture_port_accept(const struct http_request *q, const struct registry *r,
                          struct episodes *e, usec_t now, struct capture_words *ret,
                          struct http_reply *reply) {
         struct capture_words words, *w = &words;
-        char why[MAX(ARGUMENTS_WHY_MAX, SPEAKER_WHY_MAX)];
+        char why[MAX(ARGUMENTS_WHY_MAX, WHY_MAX)];
 
         if (q->len > STORE_CAPTURE_MAX)
                 capture_port_reply(reply, 413, "a capture is at most 1 MiB");

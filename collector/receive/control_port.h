@@ -7,14 +7,35 @@
 #include <jansson.h>
 
 #include "capture_words.h"
+#include "clock.h"
+#include "counters.h"
 #include "episodes.h"
 #include "first_word.h"
 #include "http_server.h"
 #include "pace.h"
 #include "registry.h"
-#include "speaker.h"
 #include "store.h"
 #include "store_episodes.h"
+
+/*
+ * Whom an agent speaks for: the host that its certificate is (HostFrom=), and no other. What it says of
+ * another is refused, and the refusal is an event: one a minute of each certificate, so that nobody fills
+ * the database with what he is refused. All are counted.
+ */
+#define SPEAKERS_TOLD 256
+
+struct speakers {
+        bool proves; /* false: no TLS, or TrustAllAgents=yes: everybody speaks for everybody */
+        struct store *store;
+        const struct clock *clock;
+        struct counters *counters;
+        usec_t told[SPEAKERS_TOLD]; /* boot clock; 0: never; by a hash of the caller */
+};
+
+/* The event of a refusal, in a transaction of the caller's or (alone) one of its own. 1: stored; 0: said
+ * before; or the store's error. */
+int speaker_refused(struct speakers *s, const char *caller, const char *address, const char *call,
+                    const char *why, bool alone);
 
 #define SYNC_PORT_PATH "/registry/v1/sync"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The pure half of observe_file.h, for tests: a person's order to observe (tpuctl mode), as tpu-hostd handed
- * it over: whether it still counts, and the content of the state file (state_file.h) that keeps it, over
- * boots too:
+ * The pure half of what runtime.h keeps, for tests: a person's order to observe (tpuctl mode), as tpu-hostd
+ * handed it over: whether it still counts, and the content of the state file (state_file.h) that keeps it,
+ * over boots too:
  *
  *   boot BOOT_ID
  *   heard BOOT_CLOCK REAL_CLOCK          microseconds, when tpu-hostd said it last

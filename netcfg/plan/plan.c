@@ -9,7 +9,6 @@
 #include "main_rule.h"
 #include "network.h"
 #include "source.h"
-#include "source_plan.h"
 
 int plan_read_sysctl(const struct host *h, const char *name, struct found_sysctl *ret) {
         struct found_sysctl s = { 0 };

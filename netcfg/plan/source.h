@@ -23,8 +23,8 @@
  * Order of writes, so that one may stop after any: a rule goes before the routes of its table, and comes
  * after them; throws come before the default route, and go after it.
  */
-#include "op.h"
 #include "addresses.h"
+#include "op.h"
 
 #define SOURCE_TABLE_BASE 847000000U /* + ifindex, which is below 2^31: fits 32 bits */
 #define SOURCE_PRIORITY 28470
@@ -57,3 +57,12 @@ bool source_is_due(const struct intent *i, const struct found *f, int family);
 const struct rule *source_foreign_rule(const struct found *f, const struct address *a);
 /* 0, or the -errno of reading something that is needed: nothing is then planned. */
 int source_error(const struct found *f);
+
+/* --- As a part of a plan: source_plan.c -------------------------------------------------------------- */
+
+/* Appends the removal of all that are ours, source saying why. -ENOMEM. */
+int source_add_removal(struct plan *p, const struct plan *own, const char *source);
+
+/* A plan's part about source routing. Findings "route.source", one for each NIC. */
+int plan_add_source(struct plan *p, const struct intent *i, const struct found *f);
+int plan_judge_source(const struct intent *i, const struct found *f, struct finding_list *l);

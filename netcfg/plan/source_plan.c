@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "source_plan.h"
-
+/* Source routing (source.h) as a part of a plan: from what is ours and what is wanted to writes and
+ * verdicts. Pure. */
 #include "check_words.h"
 #include "route_words.h"
 #include "source.h"

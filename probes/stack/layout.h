@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Where CPython keeps what a stack is made of: byte offsets, a column of layout.c's table for each minor
+ * Where CPython keeps what a stack is made of: byte offsets, a column of layout.def for each minor
  * version. Offsets are no part of Python's stable interface; they are the same through all releases of
  * one minor version from its release candidate on. From 3.13 on the interpreter says most of them itself
  * (_Py_DebugOffsets, the first member of _PyRuntime): those are taken, so that a build with other options

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints the column of one minor version of CPython (probes/stack/layout.c) from its installed headers:
+ * Prints the column of one minor version of CPython (probes/stack/layout.def) from its installed headers:
  * every number below is an offsetof, a sizeof or an enumerator of those headers. test_layout.py builds it
  * with -I of the headers and of their internal/, and compares what it prints with the table that is checked
  * in:

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The columns of the table in probes/stack/layout.c are what derive.c makes of the headers of their
+"""The columns of the table in probes/stack/layout.def are what derive.c makes of the headers of their
 versions.
 
   test_layout.py --print INCLUDE_DIR     prints the column of the headers in INCLUDE_DIR (…/include/python3.12)
@@ -36,16 +36,14 @@ def derive(include):
 
 def checked_in(version):
     """The column of the version, by member."""
-    with open(os.path.join(SOURCE, "probes/stack/layout.c")) as f:
+    with open(os.path.join(SOURCE, "probes/stack/layout.def")) as f:
         text = f.read()
-    head = re.findall(r"\{ \.version = (\w+), \.lines = (\w+), ROWS\(OF_(\d+)\) \}", text)
-    number = [name for _, _, name in head].index("3%02d" % int(version.split(".")[1]))
-    macro = re.search(r"#define OF_%s\(([^)]*)\) v\n" % head[number][2], text)[1]
-    if macro.split(", ").index("v") != number:
-        raise AssertionError("OF_%s takes another column" % head[number][2])
-    rows = re.findall(r"^ +\.([\w.]+) += OF\(([^)]*)\)", text, re.M)
-    return {"version": head[number][0], "lines": head[number][1],
-            **{name: numbers.split(",")[number].strip() for name, numbers in rows}}
+    rows = {name: [number.strip() for number in numbers.split(",")]
+            for name, numbers in re.findall(r"^ROW\(([\w.]+), ([^)]*)\)", text, re.M)}
+    for name, numbers in re.findall(r"^DESCRIBED\((\w+), +[^,]*, [^,]*, ([^)]*)\)", text, re.M):
+        rows["debug." + name] = ["0"] * 5 + [number.strip() for number in numbers.split(",")]
+    number = rows["version"].index("0x%04X" % (3 << 8 | int(version.split(".")[1])))
+    return {name: numbers[number] for name, numbers in rows.items()}
 
 
 def include_dirs():

@@ -7,7 +7,6 @@
 #include <net/if_arp.h>
 
 #include "source.h"
-#include "source_plan.h"
 #include "test.h"
 
 #define NICS 3 /* eth0 to eth2, of index 2 to 4; then br0 */

@@ -10,7 +10,7 @@
 #include "environment.h"
 #include "log.h"
 #include "paths.h"
-#include "request_image.h"
+#include "image.h"
 #include "request_world.h"
 #include "secret.h"
 #include "io.h"

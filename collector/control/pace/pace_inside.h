@@ -55,18 +55,15 @@ struct pace_run {
         double looked_best;  /* the same, of the steps that were looked at */
 };
 
-/* --- What is said: pace_words.c --------------------------------------------------------------------- */
+/* --- What is said, and own parts: pace_own.c --------------------------------------------------------- */
 
 /* The verdict about a host, but for its sentence. */
 struct pace_verdict pace_verdict_of(const struct pace_run *run, const struct runner *r, size_t hosts);
 /* True: it has become the straggler, and was not a moment ago. */
 bool pace_is_news(struct pace_run *run, const struct runner *r, bool by_looks, usec_t now);
 void pace_say_cpu(struct pace_verdict *v);
-void pace_say_own(struct pace_verdict *v, const char *cause);
 /* 1: the one that was named is not slow any more. */
 int pace_end(struct pace_run *run, usec_t now, double seconds, struct pace_verdict *ret);
-
-/* --- Own parts: pace_own.c -------------------------------------------------------------------------- */
 
 /* True: it looks at its sockets. */
 bool pace_take_looks(struct runner *r, const struct pace_figures *f);

@@ -3,7 +3,7 @@
 #include <stdarg.h>
 
 #include "known_names.h"
-#include "transitions.h"
+#include "state.h"
 
 int waits_add(json_t *list, const char *fmt, ...) {
         char text[GANG_WHY_MAX];

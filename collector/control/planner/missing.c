@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "missing.h"
 
-#include "transitions.h"
+#include "state.h"
 
 /* --- Whether it goes on ---------------------------------------------------------------------------- */
 

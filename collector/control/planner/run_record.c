@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "grow.h"
-#include "said.h"
+#include "state.h"
 #include "tally.h"
 
 static const char *const state_names[_RUN_STATE_MAX] = {

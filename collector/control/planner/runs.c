@@ -2,7 +2,7 @@
 /* Runs, from intent to end. */
 #include "captures.h"
 #include "missing.h"
-#include "transitions.h"
+#include "state.h"
 
 #define ENDED_MAX 64
 /* A preflight proves paths and ports: a minute and a half at worst. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <arpa/inet.h>
 
-#include "said.h"
+#include "state.h"
 
 #define STEP_TIME_MAX ((int64_t) 24 * 3600 * (int64_t) USEC_PER_SEC)
 

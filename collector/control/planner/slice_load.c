@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slices out of the records that an earlier planner gave out. */
-#include "said.h"
+#include "state.h"
 
 /* A host in a record: who holds the id. */
 struct holder {

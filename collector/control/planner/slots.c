@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "said.h"
+#include "state.h"
 
 #define NEXT_MAX 4
 #define HINT_MAX 128 /* a name of the network, or an address */

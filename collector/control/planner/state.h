@@ -223,18 +223,14 @@ int slice_compare(struct slice *s);
 void gang_fingerprint_difference(const struct gang_fingerprint *found, const struct gang_fingerprint *others,
                                  char ret[static TEXT_MAX]);
 
-/* --- twins.c --------------------------------------------------------------------------------------- */
+/* --- slice_table.c, slots.c, slices.c, slice_load.c ------------------------------------------------ */
 
-/* The machine id of a live slot: taken, and dropped when it is not live any more. -ENOMEM. */
+/* The machine id of a live slot, until it is not live any more. -ENOMEM. */
 int slot_take_machine(struct gang *g, struct slot *s, const char *machine);
-void slot_drop_machine(struct gang *g, struct slot *s);
 /* Whether another slot is held by the same id, which then identifies neither. */
 bool slot_shares_id(const struct gang *g, const struct slot *s);
 /* Of a slice's record: who of it has the machine id of another live host. NULL: no memory. */
 json_t *slice_twins(const struct gang *g, const struct slice *s);
-
-/* --- slice_table.c, slots.c, slices.c, slice_load.c ------------------------------------------------ */
-
 void slot_clear(struct gang *g, struct slot *s);
 /* What its last life said of itself. Not of its runs: one that has ended has ended, and others may go on. */
 void slot_forget_words(struct gang *g, struct slot *s);
@@ -313,3 +309,41 @@ int run_compare_images(const struct gang *g, const struct gang_run *r, json_t **
 struct slice *run_grows(struct gang *g, struct gang_run *r, usec_t *ret_next);
 /* One sentence more, LIST_MAX at most. */
 int waits_add(json_t *list, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* --- transitions.c: from one state of a run to the next. -ENOMEM ----------------------------------- */
+
+/* No host is missing any more: what the hosts were asked for (missing.h) is forgotten. */
+void run_evidence_clear(struct gang_run *r);
+void run_enter(struct gang_run *r, enum run_state state, usec_t now);
+/* Takes waits over; NULL is out of memory. */
+int run_set_waits(struct gang_run *r, json_t *waits);
+int run_end(struct gang_run *r, enum run_outcome outcome, usec_t now);
+/* Back to waiting, with a new deadline. */
+int run_wait_again(struct gang_run *r, usec_t now);
+int gang_run_stop(struct gang_run *r, enum run_then then, usec_t now);
+/* How long to wait after the n-th failure in a row; 0: not. */
+usec_t run_backoff(const struct gang *g, unsigned n);
+/* A new generation on these slices. */
+int run_begin(struct gang *g, struct gang_run *r, const struct choice *c);
+
+/* --- said.c: the record member/ as a host says it, checked ----------------------------------------- */
+
+#define MEMBER_RUNS_MAX    16
+#define MEMBER_ADDRESS_MAX 8
+
+struct said { /* texts and values are the member's own */
+        const char *slice, *host, *id, *machine, *incarnation, *state, *reasons, *orders, *notice;
+        unsigned worker, hosts;
+        bool proved, given; /* by a certificate; the slot by the site (registry.h: gives) */
+        bool observe, runs_unknown; /* runs_unknown: it does not know (yet) what runs there */
+        const json_t *address, *next; /* next: of the workers after it, names or addresses */
+        struct gang_host_run *runs, *local; /* local: that the registry did not start */
+        size_t n_runs, n_local;
+};
+
+/* -EBADMSG with why, -ENOMEM. */
+int said_parse(const json_t *member, struct said *ret, char why[static GANG_WHY_MAX]);
+void said_clear(struct said *s);
+/* A part in a run. -EBADMSG with why, -ENOMEM. */
+int host_run_parse(const json_t *v, struct gang_host_run *ret, char why[static GANG_WHY_MAX]);
+struct gang_host_run *host_runs_free(struct gang_host_run *runs, size_t n);

@@ -3,7 +3,7 @@
 #include <assert.h>
 
 #include "json_text.h"
-#include "transitions.h"
+#include "state.h"
 
 #define HISTORY_MAX 32
 

@@ -6,7 +6,7 @@
 
 #include "grow.h"
 #include "gzip.h"
-#include "remote_metric.h"
+#include "remote_request.h"
 
 /* The count of a histogram, which the store keeps beside its sum. */
 struct remote_counts {

@@ -8,7 +8,6 @@
 #include "grow.h"
 #include "metric_name.h"
 #include "remote.pb-c.h"
-#include "remote_metric.h"
 
 #define TARGET_NAME "target_info"
 #define NAME_MAX_SUFFIXED (METRIC_NAME_MAX + 16)
@@ -34,6 +33,33 @@ void remote_request_begin(struct remote_request *q) {
 }
 
 /* --- Names ----------------------------------------------------------------------------------------- */
+
+static const struct metric_def *find_metric(const char *name, size_t len) {
+        for (enum metric_id i = 0; i < _METRIC_MAX; i++) {
+                const struct metric_def *d = metric_def(i);
+
+                if (strlen(d->name) == len && memcmp(d->name, name, len) == 0)
+                        return d;
+        }
+        return NULL;
+}
+
+const struct metric_def *remote_metric_of(const struct handed_series *one, const char **ret_part) {
+        const char *dot = strrchr(one->name, '.');
+        const struct metric_def *d;
+
+        *ret_part = "";
+        if (!streq(one->service, AGENT_SERVICE))
+                return NULL;
+        if (dot && (streq(dot, ".count") || streq(dot, ".sum"))) {
+                d = find_metric(one->name, (size_t) (dot - one->name));
+                if (d && d->kind == SAMPLE_HISTOGRAM) {
+                        *ret_part = dot + 1;
+                        return d;
+                }
+        }
+        return find_metric(one->name, strlen(one->name));
+}
 
 /* -ENAMETOOLONG, -EINVAL. */
 static int name_series(const struct handed_series *one, char buf[static NAME_MAX_SUFFIXED]) {

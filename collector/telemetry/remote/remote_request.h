@@ -6,7 +6,17 @@
  * (the service, the host) and tpu_slice_name. What the agent counts is cumulative, and stays so. Of
  * histograms there are _count and _sum. Pure.
  */
+#include "probe.h"
 #include "store_handover.h"
+
+#define AGENT_SERVICE "tpu-hostd"
+
+/*
+ * The store keeps no kinds: that of an agent's metrics is known by name. The metric of an agent's series;
+ * *ret_part: "count" and "sum" of a histogram, else "". NULL: this program knows none of that name, or it is
+ * of another sender, whose kinds nobody knows.
+ */
+const struct metric_def *remote_metric_of(const struct handed_series *one, const char **ret_part);
 
 #define REMOTE_LABELS_MAX 64 /* of a series; one with more is not sent */
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * One stream of what is handed on: points, events or lines. A stream sends one request at a time, and says
- * what becomes of it; streams do not wait for each other. What the requests are is the matter of its kind.
+ * One stream of what is handed on (remote_write.c): points, events or lines. A stream sends one request at a
+ * time, and says what becomes of it; streams do not wait for each other. What the requests are is the matter
+ * of its kind.
  * Inside the room only.
  */
 #include "exchange.h"
@@ -55,10 +56,3 @@ struct remote_stream {
                 usec_t read;     /* boot clock: when that was so */
         } records;
 };
-
-/* beside: another stream's exchange, or NULL. o is borrowed. -EINVAL with why: no URL; -ENOMEM, -errno. */
-int remote_stream_new(const struct remote_options *o, const struct remote_kind *kind,
-                      struct exchange *beside, struct remote_stream **ret, char why[static 256]);
-struct remote_stream *remote_stream_free(struct remote_stream *t);
-DEFINE_CLEANUP(struct remote_stream *, remote_stream_free)
-void remote_stream_forget(struct remote_stream *t);

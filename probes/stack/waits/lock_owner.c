@@ -5,11 +5,14 @@
 #include <linux/futex.h>
 
 #include "elf_symbols.h"
+#include "grow.h"
+#include "utf8.h"
 
 #ifndef FUTEX_LOCK_PI2
 #define FUTEX_LOCK_PI2 13
 #endif
 
+#define AREAS_MAX       100000u
 #define CALL_CODE_MAX   96u  /* bytes of glibc's syscall() */
 #define FRAME_WORDS     256u /* of a Python frame and its values that are looked through */
 #define STACK_NEAR      65536u
@@ -22,14 +25,68 @@
 #define MUTEX_ROBUST    16u /* of __kind: PTHREAD_MUTEX_ROBUST_NORMAL_NP, … */
 #define MUTEX_INHERIT   32u
 
+/* --- Mapped files ------------------------------------------------------------------------------------- */
+
+static int add_area(const struct mapping *m, void *userdata) {
+        const char *slash = strrchr(m->path, '/');
+        struct areas *a = userdata;
+        struct area *to;
+
+        if (a->n == AREAS_MAX)
+                return 1;
+        if (grow(&a->items, &a->size, a->n + 1, sizeof(*a->items)) < 0)
+                return -ENOMEM;
+        to = &a->items[a->n++];
+        *to = (struct area){ .start = m->start,
+                             .end = m->end,
+                             .offset = m->offset,
+                             .inode = m->inode,
+                             .device = m->device,
+                             .shared = m->shared,
+                             .executable = m->executable };
+        (void) snprintf(to->name, sizeof(to->name), "%.55s", slash ? slash + 1 : m->path);
+        utf8_mend(to->name);
+        return 0;
+}
+
+/* What is more than AREAS_MAX is left out. */
+static int read_areas(const struct process *p, struct areas *ret) {
+        _cleanup_close_ int fd = openat(p->dir_fd, "maps", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        bool empty;
+
+        return fd < 0 ? -errno : MIN(maps_read(fd, add_area, ret, &empty), 0);
+}
+
+static void clear_areas(struct areas *a) {
+        free(a->items);
+        *a = (struct areas){ 0 };
+}
+
+/* They are in order of address. NULL: there is no file. */
+static const struct area *find_area(const struct areas *a, uint64_t address) {
+        size_t at = SORTED_PLACE(a->n, i, a->items[i].end <= address);
+
+        return at < a->n && a->items[at].start <= address ? &a->items[at] : NULL;
+}
+
+/* Where the file that is mapped at an area begins. */
+static uint64_t start_of_file(const struct areas *a, const struct area *of) {
+        const struct area *first = of;
+
+        while (first > a->items && first->offset > 0 && first[-1].inode == of->inode &&
+               first[-1].device == of->device)
+                first--;
+        return first->start;
+}
+
 void lock_places_clear(struct lock_places *p) {
-        areas_clear(&p->areas);
+        clear_areas(&p->areas);
         *p = (struct lock_places){ 0 };
 }
 
 static const struct areas *areas_of(struct lock_places *p) {
-        if (!p->mapped && areas_read(p->process, &p->areas) < 0)
-                areas_clear(&p->areas); /* nothing is known of them, then */
+        if (!p->mapped && read_areas(p->process, &p->areas) < 0)
+                clear_areas(&p->areas); /* nothing is known of them, then */
         p->mapped = true;
         return &p->areas;
 }
@@ -69,14 +126,14 @@ static bool is_glibc(const char *name) {
 /* Whether glibc itself made the call, and not the program by glibc's syscall(). */
 static bool called_by_glibc(struct lock_places *p, const struct task *waiter) {
         const struct areas *areas = areas_of(p);
-        const struct area *code = areas_find(areas, waiter->in.pc);
+        const struct area *code = find_area(areas, waiter->in.pc);
         struct elf_symbol symbol = { "syscall", 0 };
         struct elf_answer answer;
         uint64_t start;
 
         if (!code || !is_glibc(code->name))
                 return false;
-        start = areas_start(areas, code);
+        start = start_of_file(areas, code);
         if (p->libc_start != start) {
                 p->libc_start = start;
                 p->libc_call = 0;
@@ -208,7 +265,7 @@ static const char *python_lock(const struct lock_places *p, const struct task *w
 
 /* " of libcache.so", "" where it is no file's. */
 static void place_text(struct lock_places *p, uint64_t address, char buf[static LOCK_TEXT_MAX]) {
-        const struct area *a = areas_find(areas_of(p), address);
+        const struct area *a = find_area(areas_of(p), address);
 
         buf[0] = '\0';
         if (a && !a->shared)
@@ -221,7 +278,7 @@ static void place_text(struct lock_places *p, uint64_t address, char buf[static 
 
 /* Where processes share it its key is its place in the file. */
 static void set_key(struct lock_places *p, const struct call_wait *call, struct captured_wait *w) {
-        const struct area *a = call->shared ? areas_find(areas_of(p), call->address) : NULL;
+        const struct area *a = call->shared ? find_area(areas_of(p), call->address) : NULL;
 
         w->kind = WAIT_LOCK;
         w->number = call->address;

@@ -10,10 +10,22 @@
  * The formats are those of x86-64: glibc's struct __pthread_mutex_s and __pthread_rwlock_arch_t
  * (sysdeps/x86/nptl/bits/struct_mutex.h, struct_rwlock.h), futex(2), CPython's Modules/_threadmodule.c.
  */
-#include "areas.h"
 #include "host_capture.h"
+#include "mapped_file.h"
 #include "memory.h"
 #include "wait_call.h"
+
+/* Which files another process has mapped where, each in a few bytes (mapped_file.h reads the list). */
+struct area {
+        uint64_t start, end, offset, inode;
+        uint32_t device;
+        bool shared, executable;
+        char name[56]; /* without its directories, cut */
+};
+struct areas {
+        struct area *items;
+        size_t n, size;
+};
 
 #define LOCK_TEXT_MAX 160u
 

@@ -4,11 +4,39 @@
 #include <fcntl.h>
 #include <sys/epoll.h>
 
+#include "grow.h"
 #include "io.h"
+#include "utf8.h"
 
 #define LOCKS_MAX  (1024u * 1024) /* bytes of /proc/locks */
 #define EPOLL_DEEP 5u             /* the kernel lets them watch each other no deeper */
 #define LOOKED_MAX 4096u          /* descriptors of one thread */
+
+int thread_wait_put(struct thread_waiting *t, const struct captured_wait *w, const char *text) {
+        struct waits *o = t->out;
+        struct waits_span *span = &o->threads[t->task - t->from->tasks->items];
+        struct thread_wait *to;
+        int r;
+
+        if (o->n - span->first >= WAITS_OF_THREAD || o->n >= WAITS_MAX) {
+                o->cut = true;
+                return 0;
+        }
+        r = grow(&o->items, &o->size, o->n + 1, sizeof(*o->items));
+        if (r < 0)
+                return r;
+        to = &o->items[o->n++];
+        to->w = *w;
+        (void) snprintf(to->text, sizeof(to->text), "%s", text);
+        utf8_mend(to->text);
+        return 0;
+}
+
+bool thread_wait_memory(const struct thread_waiting *t, uint64_t address, void *buf, size_t len) {
+        struct iovec local = { buf, len };
+
+        return len == 0 || (t->from->memory && memory_read_many(t->from->memory, &local, &address, 1) == 0);
+}
 
 struct watched {
         struct thread_waiting *t;
