@@ -104,8 +104,8 @@ static int survey_all(struct diagnosis *d, struct overview *o) {
                      k++)
                         count_check(o, &e->hosts[i].last->findings[k], i);
         o->all_stopped = d->n_stopped > 0 && d->n_stopped == e->n_ranks;
-        r = ends_survey(e, &d->ends);
-        o->members = MAX(o->ranks + e->n_silent + d->ends.n, (size_t) 1);
+        r = departures_survey(e, &d->left);
+        o->members = MAX(o->ranks + e->n_silent + d->left.n, (size_t) 1);
         o->waiting = (double) d->n_waiting / (double) o->members;
         if (r == 0)
                 r = cores_survey(e, &d->cores);
@@ -146,7 +146,7 @@ static bool goes_on(const struct evidence *e, enum stall_state run) {
 static bool run_works(struct diagnosis *d) {
         const struct evidence *e = &d->evidence;
 
-        if (d->n_waiting + d->ends.n + d->n_stopped + e->n_silent > 0 || e->n_ranks < 2)
+        if (d->n_waiting + d->left.n + d->n_stopped + e->n_silent > 0 || e->n_ranks < 2)
                 return false;
         d->n_active = active_ranks(e);
         return d->n_active * 2 > e->n_ranks;
@@ -271,7 +271,7 @@ static void judge_path(const struct diagnosis *d, const struct overview *o, stru
                 [PATHS_PAIR] = WEIGHT_PATH_PAIR,
         };
         const struct path_end *end = d->paths.worst[s->host];
-        bool explained = o->held + d->ends.n > 0;
+        bool explained = o->held + d->left.n > 0;
         double weight;
 
         if (!end)
@@ -296,7 +296,7 @@ static size_t count_sharers(const struct overview *o, const struct captured_find
 static void judge_findings(const struct diagnosis *d, const struct overview *o, const struct seen_host *h,
                            struct suspect *s) {
         const struct evidence *e = &d->evidence;
-        bool explained = o->held + d->ends.n > 0 && s->score < BLAME_NAMED;
+        bool explained = o->held + d->left.n > 0 && s->score < BLAME_NAMED;
 
         for (size_t i = 0; h->last && i < h->last->n_findings && i < HOST_FINDINGS; i++) {
                 const struct captured_finding *f = &h->last->findings[i];
@@ -316,7 +316,7 @@ static void judge_findings(const struct diagnosis *d, const struct overview *o, 
 
 static void judge_end(const struct diagnosis *d, const struct overview *o, struct suspect *s) {
         double share = d->n_waiting > 0 ? 0.5 + 0.5 * o->waiting : 0.75;
-        enum weight w = ends_weight(&d->evidence, &d->ends, s->host);
+        enum weight w = departures_weight(&d->evidence, &d->left, s->host);
 
         add_reason(s, KIND_ENDED, weight_of(w) * (w == WEIGHT_LEFT_ALONE ? MAX(share, 0.75) : 1),
                    STACK_NONE);
@@ -333,7 +333,7 @@ static bool in_circle(const struct diagnosis *d, const struct seen_host *h) {
 static double silence_weight(const struct diagnosis *d, const struct overview *o) {
         const struct evidence *e = &d->evidence;
 
-        return weight_of(o->held + d->ends.n > 0 ? WEIGHT_SILENT_EXPLAINED : WEIGHT_SILENT) *
+        return weight_of(o->held + d->left.n > 0 ? WEIGHT_SILENT_EXPLAINED : WEIGHT_SILENT) *
                (0.5 + 0.5 * o->waiting) * (e->n_silent * 2 > e->n_hosts ? 0.3 : 1);
 }
 
@@ -428,7 +428,7 @@ int diagnose(const struct scene *s, const struct diagnose_options *o, struct dia
                 r = survey_all(d, &all);
         if (r < 0)
                 return r;
-        if (d->evidence.n_ranks == 0 && d->ends.n == 0)
+        if (d->evidence.n_ranks == 0 && d->left.n == 0)
                 d->outcome = OUTCOME_NO_EVIDENCE;
         else if (goes_on(&d->evidence, o->run))
                 d->outcome = OUTCOME_GOES_ON;

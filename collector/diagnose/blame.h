@@ -9,7 +9,7 @@
  * Pure, and the same whatever the order of captures, of hosts and of threads.
  */
 #include "cores.h"
-#include "ends.h"
+#include "departures.h"
 #include "graph.h"
 #include "paths.h"
 
@@ -59,7 +59,7 @@ struct diagnosis {
         struct suspect suspects[BLAME_SUSPECTS_MAX]; /* greatest score first; then by host */
         size_t n_suspects, n_odd;                    /* odd: hosts at which waits end, all of them */
         size_t n_waiting, n_stopped;                 /* ranks; waiting: for other ranks */
-        struct ends ends;
+        struct departures left;
         size_t n_active;                  /* ranks that run, sleep or moved, in code of their own */
         uint32_t outside;                 /* string: what most of those wait for who wait for no rank */
         size_t n_outside;                 /* hosts that wait for it */

@@ -97,9 +97,9 @@ static void put_end(FILE *f, const struct diagnosis *d, const struct suspect *s)
                 next = MIN(next, other->ended);
         }
         fprintf(f, "its process has left the run%s%s%s", how[0] ? " (" : "", how, how[0] ? ")" : "");
-        if (s->host == d->ends.named && d->ends.by_lost)
+        if (s->host == d->left.named && d->left.by_lost)
                 fputs(", and the others lost their connections to it", f);
-        else if (s->host == d->ends.named && !first)
+        else if (s->host == d->left.named && !first)
                 fputs(", as no other did", f);
         else if (first && next != USEC_INFINITY)
                 fprintf(f, " first, %.1f s before the next",

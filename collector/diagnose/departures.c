@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ends.h"
+#include "departures.h"
 
 #include "config.h"
 #include "last_words.h"
@@ -74,7 +74,7 @@ static uint32_t odd_end(const struct evidence *e) {
 }
 
 /* The first two of those that are no effect of another's end; of all, where all are. */
-static void find_first(const struct evidence *e, const struct last_word *words, struct ends *ends) {
+static void find_first(const struct evidence *e, const struct last_word *words, struct departures *all) {
         bool effects = true;
 
         for (size_t i = 0; i < e->n_hosts; i++)
@@ -82,22 +82,22 @@ static void find_first(const struct evidence *e, const struct last_word *words, 
         for (size_t i = 0; i < e->n_hosts; i++) {
                 if (words[i].time == 0 || (words[i].weight == WORD_EFFECT && !effects))
                         continue;
-                if (words[i].time < ends->first) {
-                        ends->next = ends->first;
-                        ends->first = words[i].time;
-                        ends->error = e->hosts[i].last->clock_error;
+                if (words[i].time < all->first) {
+                        all->next = all->first;
+                        all->first = words[i].time;
+                        all->error = e->hosts[i].last->clock_error;
                 } else
-                        ends->next = MIN(ends->next, words[i].time);
+                        all->next = MIN(all->next, words[i].time);
         }
 }
 
-int ends_survey(const struct evidence *e, struct ends *ret) {
+int departures_survey(const struct evidence *e, struct departures *ret) {
         _cleanup_free_ struct last_word *words = words_of(e);
         ssize_t named;
 
         if (!words)
                 return -ENOMEM;
-        *ret = (struct ends){ .named = STACK_NONE, .first = USEC_INFINITY, .next = USEC_INFINITY };
+        *ret = (struct departures){ .named = STACK_NONE, .first = USEC_INFINITY, .next = USEC_INFINITY };
         for (size_t i = 0; i < e->n_hosts; i++) {
                 ret->n += host_has_left(&e->hosts[i], e);
                 ret->n_said += words[i].time > 0;
@@ -111,20 +111,20 @@ int ends_survey(const struct evidence *e, struct ends *ret) {
         return 0;
 }
 
-enum weight ends_weight(const struct evidence *e, const struct ends *ends, uint32_t host) {
+enum weight departures_weight(const struct evidence *e, const struct departures *all, uint32_t host) {
         const struct host_capture *c = e->hosts[host].last;
-        usec_t margin = 2 * (ends->error + c->clock_error);
-        bool close = ends->next != USEC_INFINITY && ends->next - ends->first <= margin;
+        usec_t margin = 2 * (all->error + c->clock_error);
+        bool close = all->next != USEC_INFINITY && all->next - all->first <= margin;
 
         if (!c->ended)
-                return ends->n == 1 ? WEIGHT_LEFT_ALONE : WEIGHT_LEFT_SOME;
-        if (ends->n_said == 1)
+                return all->n == 1 ? WEIGHT_LEFT_ALONE : WEIGHT_LEFT_SOME;
+        if (all->n_said == 1)
                 return WEIGHT_LEFT_ALONE;
-        if (c->ended == ends->first && !close)
+        if (c->ended == all->first && !close)
                 return WEIGHT_LEFT_FIRST;
-        if (ends->named == host && (close || ends->by_lost))
+        if (all->named == host && (close || all->by_lost))
                 return WEIGHT_LEFT_ODD;
-        if (c->ended != ends->first || ends->named != STACK_NONE)
-                return c->ended <= ends->first + margin ? WEIGHT_LEFT_SOME : WEIGHT_LEFT_LATER;
+        if (c->ended != all->first || all->named != STACK_NONE)
+                return c->ended <= all->first + margin ? WEIGHT_LEFT_SOME : WEIGHT_LEFT_LATER;
         return WEIGHT_LEFT_CLOSE;
 }

@@ -8,7 +8,7 @@
 #include "evidence.h"
 #include "weights.h"
 
-struct ends {
+struct departures {
         size_t n;           /* hosts that have left, also those that say neither when nor how */
         size_t n_said;      /* those that say when */
         uint32_t named;     /* host: the words name it, or that it ended otherwise; STACK_NONE */
@@ -18,6 +18,6 @@ struct ends {
 };
 
 /* Gathers them all. -ENOMEM. */
-int ends_survey(const struct evidence *e, struct ends *ret);
+int departures_survey(const struct evidence *e, struct departures *ret);
 /* What the end of a host that has left weighs. */
-enum weight ends_weight(const struct evidence *e, const struct ends *ends, uint32_t host);
+enum weight departures_weight(const struct evidence *e, const struct departures *all, uint32_t host);
