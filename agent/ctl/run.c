@@ -253,13 +253,14 @@ static int run_fleet(const struct options *o, const Run__Spec *s, const char *ur
 
 static int read_spec_file(Run__Spec *s, const char *path, char why[static RUN_WHY_MAX]) {
         _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-        _cleanup_free_ char *text = malloc(FILE_MAX + 1);
-        ssize_t n = fd < 0 ? -errno : text ? io_read_up_to(fd, text, FILE_MAX + 1) : -ENOMEM;
+        _cleanup_free_ char *text = NULL;
+        size_t len;
+        int r = fd < 0 ? -errno : io_read_whole(fd, FILE_MAX, &text, &len);
 
-        if (n >= 0 && n <= FILE_MAX)
-                return run_spec_parse_file(s, path, text, (size_t) n, why);
+        if (r == 0)
+                return run_spec_parse_file(s, path, text, len, why);
         return text_fail(why, RUN_WHY_MAX, -EINVAL, "%.200s: %s", path,
-                         n < 0 ? strerror((int) -n) : "longer than 256 KiB");
+                         r == -E2BIG ? "longer than 256 KiB" : strerror(-r));
 }
 
 /* The options of the keys, behind those that the verb has besides. */

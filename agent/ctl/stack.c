@@ -116,16 +116,16 @@ static int show_captures(const uint8_t *data, size_t len, bool json, const char 
 static int stack_of_file(const char *path, bool json) {
         _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
         struct problem problem = { .no_answer = true };
-        _cleanup_free_ uint8_t *data = NULL;
+        _cleanup_free_ char *data = NULL;
         struct stat st;
         size_t len;
 
         if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
                 return options_fail("tpuctl stack", EXIT_NO_ANSWER, "%s: %s", path,
                                     fd < 0 ? strerror(errno) : "no file");
-        if (capture_file_read(path, fd, (size_t) st.st_size, &data, &len, &problem) < 0)
+        if (capture_file_read(path, fd, &data, &len, &problem) < 0)
                 return problem_complain(&problem);
-        return show_captures(data, len, json, path);
+        return show_captures((const uint8_t *) data, len, json, path);
 }
 
 int verb_stack(const struct ctl *c, int argc, char *argv[]) {
