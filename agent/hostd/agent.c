@@ -16,7 +16,6 @@
 #include "calls.h"
 #include "capture_part.h"
 #include "checks_part.h"
-#include "contests_part.h"
 #include "deaths_part.h"
 #include "identity_part.h"
 #include "leave.h"
