@@ -27,7 +27,6 @@
 #include "net_part.h"
 #include "notice_part.h"
 #include "orders_part.h"
-#include "path_part.h"
 #include "progress_part.h"
 #include "runs_part.h"
 #include "stack_files_part.h"
