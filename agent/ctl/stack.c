@@ -34,21 +34,18 @@ static json_t *stack_answer(const Local__CaptureReply *reply, const struct captu
 
 static int stack_of_launchd_once(const char *root, const char *name, json_t **ret, struct problem *problem) {
         Local__CaptureRequest m = LOCAL__CAPTURE_REQUEST__INIT;
-        _cleanup_free_ uint8_t *buf = NULL;
+        _cleanup_launchd_reply_ ProtobufCMessage *answer = NULL;
         struct capture_text t = { .text = NULL };
-        Local__CaptureReply *reply;
+        const Local__CaptureReply *reply;
         char why[CAPTURE_WHY_MAX];
-        struct frame f;
         int r;
 
         m.name = wire_text(name);
         r = launchd_ask(root, LOCAL__KIND__KIND_CAPTURE_REQUEST, &m.base, LOCAL__KIND__KIND_CAPTURE_REPLY,
-                        STACK_TIMEOUT, &f, &buf, problem);
+                        &local__capture_reply__descriptor, STACK_TIMEOUT, &answer, problem);
         if (r < 0)
                 return r;
-        reply = local__capture_reply__unpack(NULL, f.len, f.data);
-        if (!reply)
-                return launchd_garbled(problem);
+        reply = (const Local__CaptureReply *) answer;
         r = capture_text_make(reply->capture.data, reply->capture.len, RENDER_MAX, &t, why);
         if (r < 0)
                 r = problem_set(problem, r, "journalctl -u tpu-launchd", "the capture cannot be read: %s",
@@ -59,7 +56,6 @@ static int stack_of_launchd_once(const char *root, const char *name, json_t **re
         else
                 *ret = stack_answer(reply, &t);
         free(t.text);
-        local__capture_reply__free_unpacked(reply, NULL);
         return r < 0 || *ret ? r : launchd_garbled(problem);
 }
 
