@@ -5,13 +5,13 @@
 #include <pwd.h>
 
 #include "ask.h"
+#include "chips.h"
 #include "ctl.h"
 #include "environment.h"
 #include "identity_facts.h"
 #include "io.h"
 #include "order.h"
 #include "own_identity.h"
-#include "replace.h"
 #include "run_fleet.h"
 #include "run_spec.h"
 #include "table.h"
