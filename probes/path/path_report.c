@@ -155,7 +155,7 @@ bool path_judge_loss(const struct path_result *p, struct finding *ret) {
         return true;
 }
 
-/* --- The report ----------------------------------------------------------------------------------------- */
+/* --- The report ---------------------------------------------------------------------------------------- */
 
 void path_report_clear(struct path_report *r) {
         finding_list_clear(&r->findings);

@@ -165,7 +165,7 @@ int port_is_free(uint16_t port) {
         return 0;
 }
 
-/* --- What this host threw away -------------------------------------------------------------------------- */
+/* --- What this host threw away ------------------------------------------------------------------------- */
 
 #define NETSTAT "/proc/net/netstat"
 #define XFRM_STAT "/proc/net/xfrm_stat"

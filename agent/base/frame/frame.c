@@ -128,7 +128,7 @@ int frame_connect(const char *path) {
         return TAKE_FD(fd);
 }
 
-/* --- A descriptor beside the bytes ---------------------------------------------------------------------- */
+/* --- A descriptor beside the bytes --------------------------------------------------------------------- */
 
 union beside {
         struct cmsghdr header;

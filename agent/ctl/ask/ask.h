@@ -43,8 +43,8 @@ int hostd_call(const char *root, const char *method, const char *path, usec_t ti
                struct problem *problem);
 
 /*
- * Sends m as kind and waits for a frame of kind want: a message of this type. -errno with problem set: nobody
- * there, launchd's own refusal with its remedy, or what is no such message.
+ * Sends m as kind and waits for a frame of kind want: a message of this type. -errno with problem set:
+ * nobody there, launchd's own refusal with its remedy, or what is no such message.
  */
 int launchd_ask(const char *root, uint16_t kind, const ProtobufCMessage *m, uint16_t want,
                 const ProtobufCMessageDescriptor *type, usec_t timeout, ProtobufCMessage **ret,

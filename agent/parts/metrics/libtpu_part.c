@@ -54,7 +54,7 @@ static unsigned source_of(const struct libtpu_state *l, unsigned port, enum libt
         return l->source + port * _LIBTPU_METRIC_MAX + id;
 }
 
-/* --- The chips, for people (GET /v1/chips) --------------------------------------------------------------- */
+/* --- The chips, for people (GET /v1/chips) ------------------------------------------------------------- */
 
 static const struct {
         enum libtpu_metric id;

@@ -334,7 +334,7 @@ const char *watch_sentence_io(const struct io_figures *f, double seconds,
         return buf;
 }
 
-/* --- NUMA nodes ----------------------------------------------------------------------------------------- */
+/* --- NUMA nodes ---------------------------------------------------------------------------------------- */
 
 #define NODES_MAX 64u
 
