@@ -23,6 +23,27 @@ ssize_t io_read_up_to(int fd, void *buf, size_t size) {
         return (ssize_t) n;
 }
 
+int io_read_whole(int fd, size_t max, char **ret, size_t *ret_len) {
+        _cleanup_free_ char *buf = NULL;
+        struct stat st;
+        size_t size;
+        ssize_t n;
+
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        size = S_ISREG(st.st_mode) ? (size_t) st.st_size : max + 1;
+        if (S_ISREG(st.st_mode) && size > max)
+                return -E2BIG;
+        buf = malloc(size + 1);
+        n = buf ? io_read_up_to(fd, buf, size) : -ENOMEM;
+        if (n < 0 || (size_t) n > max)
+                return n < 0 ? (int) n : -E2BIG;
+        buf[n] = '\0';
+        *ret = TAKE_PTR(buf);
+        *ret_len = (size_t) n;
+        return 0;
+}
+
 bool io_was_last(size_t n, size_t asked) {
         return n == 0 || (n < asked && n < 2048);
 }
@@ -113,25 +134,9 @@ int durable_write(int dir_fd, const char *name, const void *data, size_t len, mo
 
 int durable_read(int dir_fd, const char *name, size_t max, char **ret, size_t *ret_len) {
         _cleanup_close_ int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-        _cleanup_free_ char *buf = NULL;
         struct stat st;
-        ssize_t n;
 
         if (fd < 0 || fstat(fd, &st) < 0)
                 return -errno;
-        if (!S_ISREG(st.st_mode))
-                return -EINVAL;
-        if ((uint64_t) st.st_size > max)
-                return -E2BIG;
-        buf = malloc((size_t) st.st_size + 1);
-        if (!buf)
-                return -ENOMEM;
-        n = io_read_up_to(fd, buf, (size_t) st.st_size);
-        if (n < 0)
-                return (int) n;
-        buf[n] = '\0';
-        *ret = TAKE_PTR(buf);
-        if (ret_len)
-                *ret_len = (size_t) n;
-        return 0;
+        return S_ISREG(st.st_mode) ? io_read_whole(fd, max, ret, ret_len) : -EINVAL;
 }

@@ -10,6 +10,11 @@
 /* Reads until the end of the file or until size bytes are there. Returns the number of bytes or -errno. */
 ssize_t io_read_up_to(int fd, void *buf, size_t size);
 
+/* All that is there, from where fd stands: malloc'ed, NUL-terminated (the NUL is not counted). Of a regular
+ * file as much as it has when it is begun, so nothing of those in /proc, which say 0. -E2BIG above max,
+ * -ENOMEM, or -errno. */
+int io_read_whole(int fd, size_t max, char **ret, size_t *ret_len);
+
 /*
  * Whether a read of a regular file that gave n of the bytes it was asked for was the last: nothing is there
  * behind them, and to learn so would take one more call. Of a file on a disk any short read is. Those of
@@ -50,5 +55,5 @@ struct durable_options {
 int durable_write_parts(int dir_fd, const char *name, const struct iovec parts[], size_t n_parts,
                         const struct durable_options *o);
 
-/* Reads at most max bytes; *ret is malloc'ed, NUL-terminated (the NUL is not counted). -E2BIG, -ENOENT, … */
+/* As io_read_whole(), of a regular file; -EINVAL: it is none. -ENOENT, … */
 int durable_read(int dir_fd, const char *name, size_t max, char **ret, size_t *ret_len);

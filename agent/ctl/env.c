@@ -132,22 +132,19 @@ static int env(const struct options *o, struct environment_options *wanted, bool
 /* Of a run that is there, as tpu-launchd froze it. */
 static int env_of_run(const struct options *o, const char *name, bool json) {
         Local__EnvironmentRequest m = LOCAL__ENVIRONMENT_REQUEST__INIT;
-        _cleanup_free_ uint8_t *buf = NULL;
-        Local__EnvironmentReply *reply;
-        struct problem problem = { 0 };
-        struct frame f;
+        _cleanup_launchd_reply_ ProtobufCMessage *answer = NULL;
+        const Local__EnvironmentReply *reply;
+        struct problem problem;
         json_auto_t *list = NULL;
         int r;
 
         m.name = wire_text(name);
         r = launchd_ask(o->root, LOCAL__KIND__KIND_ENVIRONMENT_REQUEST, &m.base,
-                        LOCAL__KIND__KIND_ENVIRONMENT_REPLY, 5 * USEC_PER_SEC, &f, &buf, &problem);
-        reply = r < 0 ? NULL : local__environment_reply__unpack(NULL, f.len, f.data);
-        if (!reply) {
-                if (r >= 0)
-                        (void) launchd_garbled(&problem);
+                        LOCAL__KIND__KIND_ENVIRONMENT_REPLY, &local__environment_reply__descriptor,
+                        5 * USEC_PER_SEC, &answer, &problem);
+        if (r < 0)
                 return problem_complain(&problem);
-        }
+        reply = (const Local__EnvironmentReply *) answer;
         list = json_array();
         for (size_t i = 0; i < reply->n_env; i++) {
                 if (!json) {
@@ -163,7 +160,6 @@ static int env_of_run(const struct options *o, const char *name, bool json) {
                 fputc('\n', stderr);
         }
         r = json ? report_print_json(stdout, json_pack("{s:s, s:O}", "name", name, "environment", list)) : 0;
-        local__environment_reply__free_unpacked(reply, NULL);
         return r < 0 || fflush(stdout) == EOF ? EXIT_REFUSED : 0;
 }
 

@@ -86,16 +86,19 @@ static void print_text(const ProtobufCBinaryData *text) {
                 print_clean(stdout, copy, true);
 }
 
+static int ask_lines(const struct options *o, const Local__LinesRequest *m, unsigned seconds,
+                     ProtobufCMessage **ret, struct problem *problem) {
+        return launchd_ask(o->root, LOCAL__KIND__KIND_LINES_REQUEST, &m->base, LOCAL__KIND__KIND_LINES_REPLY,
+                           &local__lines_reply__descriptor, seconds * USEC_PER_SEC, ret, problem);
+}
+
 /* One page; m then asks for the next. Negative: go on; else the exit code. */
-static int show_page(const struct logs_wish *wish, const struct frame *f, Local__LinesRequest *m,
+static int show_page(const struct logs_wish *wish, const Local__LinesReply *reply, Local__LinesRequest *m,
                      char next[static PLACE_MAX]) {
-        Local__LinesReply *reply = local__lines_reply__unpack(NULL, f->len, f->data);
         struct problem problem = { 0 };
         int code = -1;
 
-        if (!reply || strlen(reply->next) >= PLACE_MAX) {
-                if (reply)
-                        local__lines_reply__free_unpacked(reply, NULL);
+        if (strlen(reply->next) >= PLACE_MAX) {
                 (void) launchd_garbled(&problem);
                 return problem_complain(&problem);
         }
@@ -112,7 +115,6 @@ static int show_page(const struct logs_wish *wish, const struct frame *f, Local_
                 code = 0;
         } else if (!reply->more && !wish->follow)
                 code = 0;
-        local__lines_reply__free_unpacked(reply, NULL);
         return code;
 }
 
@@ -127,16 +129,13 @@ static int show_here(const struct options *o, const struct logs_wish *wish) {
         m.name = wire_text(wish->run);
         m.last = (uint32_t) wish->last;
         while (code < 0) {
-                _cleanup_free_ uint8_t *buf = NULL;
+                _cleanup_launchd_reply_ ProtobufCMessage *reply = NULL;
                 struct problem problem;
-                struct frame f;
-                int r = launchd_ask(o->root, LOCAL__KIND__KIND_LINES_REQUEST, &m.base,
-                                    LOCAL__KIND__KIND_LINES_REPLY,
-                                    (FOLLOW_WAIT + ANSWER_TIME) * USEC_PER_SEC, &f, &buf, &problem);
+                int r = ask_lines(o, &m, FOLLOW_WAIT + ANSWER_TIME, &reply, &problem);
 
                 if (r >= 0) {
                         away = false;
-                        code = show_page(wish, &f, &m, next);
+                        code = show_page(wish, (const Local__LinesReply *) reply, &m, next);
                 } else if (!problem.no_answer || m.wait_usec == 0)
                         code = problem_complain(&problem);
                 else {
@@ -155,21 +154,15 @@ int logs_show_here(const struct options *o, const char *run, unsigned long last)
 
 json_t *logs_take_here(const struct options *o, const char *run, unsigned last, struct problem *problem) {
         Local__LinesRequest m = LOCAL__LINES_REQUEST__INIT;
-        _cleanup_free_ uint8_t *buf = NULL;
-        Local__LinesReply *reply;
-        json_t *list = NULL;
-        struct frame f;
+        _cleanup_launchd_reply_ ProtobufCMessage *answer = NULL;
+        const Local__LinesReply *reply;
+        json_t *list;
 
         m.name = wire_text(run);
         m.last = last;
-        if (launchd_ask(o->root, LOCAL__KIND__KIND_LINES_REQUEST, &m.base, LOCAL__KIND__KIND_LINES_REPLY,
-                        ANSWER_TIME * USEC_PER_SEC, &f, &buf, problem) < 0)
+        if (ask_lines(o, &m, ANSWER_TIME, &answer, problem) < 0)
                 return NULL;
-        reply = local__lines_reply__unpack(NULL, f.len, f.data);
-        if (!reply) {
-                (void) launchd_garbled(problem);
-                return NULL;
-        }
+        reply = (const Local__LinesReply *) answer;
         list = json_array();
         for (size_t at = 0, n; at < reply->text.len; at += n + 1) {
                 char *line = (char *) reply->text.data + at, *end = memchr(line, '\n', reply->text.len - at);
@@ -178,7 +171,6 @@ json_t *logs_take_here(const struct options *o, const char *run, unsigned last, 
                 (void) utf8_scrub(line, n);
                 (void) json_array_append_new(list, json_stringn(line, n)); /* without memory: fewer */
         }
-        local__lines_reply__free_unpacked(reply, NULL);
         return list;
 }
 

@@ -5,13 +5,13 @@
 #include <pwd.h>
 
 #include "ask.h"
+#include "chips.h"
 #include "ctl.h"
 #include "environment.h"
 #include "identity_facts.h"
 #include "io.h"
 #include "order.h"
 #include "own_identity.h"
-#include "replace.h"
 #include "run_fleet.h"
 #include "run_spec.h"
 #include "table.h"
@@ -133,14 +133,7 @@ static void print_hints(const char *name, bool fleet, const char *url) {
         }
 }
 
-static int print_started(const struct frame *f) {
-        struct problem problem = { 0 };
-        Local__RunReply *reply = local__run_reply__unpack(NULL, f->len, f->data);
-
-        if (!reply) {
-                (void) launchd_garbled(&problem);
-                return problem_complain(&problem);
-        }
+static int print_started(const Local__RunReply *reply) {
         print_clean(stdout, reply->name, false);
         fputs(" started as ", stdout);
         print_clean(stdout, reply->unit, false);
@@ -158,7 +151,6 @@ static int print_started(const struct frame *f) {
                 fputc('\n', stderr);
         }
         print_hints(reply->name, false, NULL);
-        local__run_reply__free_unpacked(reply, NULL);
         return fflush(stdout) == EOF ? EXIT_REFUSED : 0;
 }
 
@@ -176,10 +168,9 @@ static int load_identity(const struct options *o, struct identity *ret) {
 static int run_here(const struct options *o, Run__Spec *s, const struct here *only) {
         _cleanup_identity_ struct identity identity = IDENTITY_NULL;
         Local__RunRequest m = LOCAL__RUN_REQUEST__INIT;
+        _cleanup_launchd_reply_ ProtobufCMessage *reply = NULL;
         struct identity_facts facts;
-        _cleanup_free_ uint8_t *buf = NULL;
         struct problem problem = { 0 };
-        struct frame reply;
         int r;
 
         if (!only->despite_cordon && order_refuses_run(o->root, &problem) < 0)
@@ -195,8 +186,8 @@ static int run_here(const struct options *o, Run__Spec *s, const struct here *on
         m.secret = (Local__Secret **) (uintptr_t) only->secrets.list; /* protobuf-c writes to none of them */
         m.n_secret = only->secrets.n;
         r = launchd_ask(o->root, LOCAL__KIND__KIND_RUN_REQUEST, &m.base, LOCAL__KIND__KIND_RUN_REPLY,
-                        RUN_TIMEOUT, &reply, &buf, &problem);
-        return r < 0 ? problem_complain(&problem) : print_started(&reply);
+                        &local__run_reply__descriptor, RUN_TIMEOUT, &reply, &problem);
+        return r < 0 ? problem_complain(&problem) : print_started((const Local__RunReply *) reply);
 }
 
 /* --- Over slices --------------------------------------------------------------------------------------- */
@@ -253,13 +244,14 @@ static int run_fleet(const struct options *o, const Run__Spec *s, const char *ur
 
 static int read_spec_file(Run__Spec *s, const char *path, char why[static RUN_WHY_MAX]) {
         _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-        _cleanup_free_ char *text = malloc(FILE_MAX + 1);
-        ssize_t n = fd < 0 ? -errno : text ? io_read_up_to(fd, text, FILE_MAX + 1) : -ENOMEM;
+        _cleanup_free_ char *text = NULL;
+        size_t len;
+        int r = fd < 0 ? -errno : io_read_whole(fd, FILE_MAX, &text, &len);
 
-        if (n >= 0 && n <= FILE_MAX)
-                return run_spec_parse_file(s, path, text, (size_t) n, why);
+        if (r == 0)
+                return run_spec_parse_file(s, path, text, len, why);
         return text_fail(why, RUN_WHY_MAX, -EINVAL, "%.200s: %s", path,
-                         n < 0 ? strerror((int) -n) : "longer than 256 KiB");
+                         r == -E2BIG ? "longer than 256 KiB" : strerror(-r));
 }
 
 /* The options of the keys, behind those that the verb has besides. */

@@ -201,9 +201,8 @@ int verb_stop(const struct ctl *c, int argc, char *argv[]) {
                 "a part of a run over slices\n"
                 "is ended on all of its hosts, by the collector, unless --here says otherwise.");
         Local__StopRequest m = LOCAL__STOP_REQUEST__INIT;
-        _cleanup_free_ uint8_t *buf = NULL;
+        _cleanup_launchd_reply_ ProtobufCMessage *reply = NULL;
         struct problem problem;
-        struct frame f;
         struct words w;
         int r = words_parse(c, &o, argc, argv, 1, 1, &w);
 
@@ -216,7 +215,7 @@ int verb_stop(const struct ctl *c, int argc, char *argv[]) {
         m.name = wire_text(w.items[0]);
         words_at_interrupt("tpuctl stop: %s is being stopped all the same; see: tpuctl runs", w.items[0]);
         r = launchd_ask(o.root, LOCAL__KIND__KIND_STOP_REQUEST, &m.base, LOCAL__KIND__KIND_STOP_REPLY,
-                        STOP_TIMEOUT, &f, &buf, &problem);
+                        &local__stop_reply__descriptor, STOP_TIMEOUT, &reply, &problem);
         if (r < 0)
                 return problem_complain(&problem);
         printf("%s stopped\n", w.items[0]);

@@ -3,8 +3,7 @@
 /* Screens: JSON of an agent or a collector (docs/api.md) as text for a person. Pure. */
 #include <jansson.h>
 
-#include "base.h"
-#include "verdict.h"
+#include "finding.h"
 
 /* GET /v1/status: the verdict that the host's state stands for, and the screen. */
 enum verdict status_verdict(const json_t *status);

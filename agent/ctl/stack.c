@@ -34,21 +34,18 @@ static json_t *stack_answer(const Local__CaptureReply *reply, const struct captu
 
 static int stack_of_launchd_once(const char *root, const char *name, json_t **ret, struct problem *problem) {
         Local__CaptureRequest m = LOCAL__CAPTURE_REQUEST__INIT;
-        _cleanup_free_ uint8_t *buf = NULL;
+        _cleanup_launchd_reply_ ProtobufCMessage *answer = NULL;
         struct capture_text t = { .text = NULL };
-        Local__CaptureReply *reply;
+        const Local__CaptureReply *reply;
         char why[CAPTURE_WHY_MAX];
-        struct frame f;
         int r;
 
         m.name = wire_text(name);
         r = launchd_ask(root, LOCAL__KIND__KIND_CAPTURE_REQUEST, &m.base, LOCAL__KIND__KIND_CAPTURE_REPLY,
-                        STACK_TIMEOUT, &f, &buf, problem);
+                        &local__capture_reply__descriptor, STACK_TIMEOUT, &answer, problem);
         if (r < 0)
                 return r;
-        reply = local__capture_reply__unpack(NULL, f.len, f.data);
-        if (!reply)
-                return launchd_garbled(problem);
+        reply = (const Local__CaptureReply *) answer;
         r = capture_text_make(reply->capture.data, reply->capture.len, RENDER_MAX, &t, why);
         if (r < 0)
                 r = problem_set(problem, r, "journalctl -u tpu-launchd", "the capture cannot be read: %s",
@@ -59,7 +56,6 @@ static int stack_of_launchd_once(const char *root, const char *name, json_t **re
         else
                 *ret = stack_answer(reply, &t);
         free(t.text);
-        local__capture_reply__free_unpacked(reply, NULL);
         return r < 0 || *ret ? r : launchd_garbled(problem);
 }
 
@@ -116,16 +112,16 @@ static int show_captures(const uint8_t *data, size_t len, bool json, const char 
 static int stack_of_file(const char *path, bool json) {
         _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
         struct problem problem = { .no_answer = true };
-        _cleanup_free_ uint8_t *data = NULL;
+        _cleanup_free_ char *data = NULL;
         struct stat st;
         size_t len;
 
         if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
                 return options_fail("tpuctl stack", EXIT_NO_ANSWER, "%s: %s", path,
                                     fd < 0 ? strerror(errno) : "no file");
-        if (capture_file_read(path, fd, (size_t) st.st_size, &data, &len, &problem) < 0)
+        if (capture_file_read(path, fd, &data, &len, &problem) < 0)
                 return problem_complain(&problem);
-        return show_captures(data, len, json, path);
+        return show_captures((const uint8_t *) data, len, json, path);
 }
 
 int verb_stack(const struct ctl *c, int argc, char *argv[]) {

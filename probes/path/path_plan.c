@@ -5,7 +5,6 @@
 #include "addresses.h"
 #include "netlink.h"
 #include "path_plan.h"
-#include "verdict.h"
 
 void path_plan_clear(struct path_plan *p) {
         free(p->paths);

@@ -6,12 +6,10 @@
 #include "lane.h"
 #include "loop_timer.h"
 #include "nic_setting.h"
-#include "own_drops.h"
 #include "path_plan.h"
 #include "pathproof.h"
 #include "resolve.h"
 #include "tcp_connections.h"
-#include "verdict.h"
 
 #define PORT_TRIES_MAX 512 /* a process has 1024 descriptors */
 #define BURST 16 /* packets between two looks at the answers: their jumbo buffers must fit the sockets' */

@@ -215,6 +215,27 @@ static void test_durable(void) {
         ASSERT_EQ(faccessat(dir, ".cursor.new", F_OK, 0), -1);
 }
 
+static void test_read_whole(void) {
+        _cleanup_free_ char *text = NULL;
+        char *more = NULL;
+        size_t len;
+        int p[2];
+
+        ASSERT_OK(pipe(p));
+        ASSERT_OK(io_write_all(p[1], "secret", 6));
+        ASSERT_EQ(close_fd(p[1]), -1);
+        ASSERT_OK(io_read_whole(p[0], 6, &text, &len)); /* what is no regular file has no size */
+        ASSERT_EQ(len, 6);
+        ASSERT_STREQ(text, "secret");
+        ASSERT_EQ(close_fd(p[0]), -1);
+        ASSERT_OK(pipe(p));
+        ASSERT_OK(io_write_all(p[1], "secret", 6));
+        ASSERT_EQ(io_read_whole(p[0], 5, &more, &len), -E2BIG);
+        ASSERT_TRUE(!more);
+        ASSERT_EQ(close_fd(p[0]) + close_fd(p[1]), -2);
+        ASSERT_EQ(io_read_whole(-1, 5, &more, &len), -EBADF);
+}
+
 static void test_options(void) {
         const char *name = NULL;
         bool once = false;
@@ -334,5 +355,5 @@ static void test_sorted(void) {
 
 TEST_MAIN(test_placeholders, test_sorted, host_open_while_others_rename, test_clock, test_mountinfo,
           test_hex_and_hash, test_host_read, test_host_stays_inside, test_host_list, test_host_fifo,
-          test_verdicts, test_finding_is_cut_visibly, test_report, test_durable, test_options,
-          test_options_that_show)
+          test_verdicts, test_finding_is_cut_visibly, test_report, test_durable, test_read_whole,
+          test_options, test_options_that_show)

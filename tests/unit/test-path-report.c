@@ -2,9 +2,7 @@
 /* The report of a path proof as JSON. */
 #include "path_report.h"
 
-#include "own_drops.h"
 #include "scratch.h"
-#include "verdict.h"
 
 static struct path_result result(const char *from, const char *to, uint32_t mtu, enum proof_answer answer,
                                  enum proof_direction direction, uint32_t passes) {

@@ -4,10 +4,9 @@
 #include <arpa/inet.h>
 
 #include "lane.h"
-#include "peers.h"
+#include "path_report.h"
 #include "proof.h"
 #include "test.h"
-#include "verdict.h"
 
 #define FULL 8896
 

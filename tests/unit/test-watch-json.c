@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Figures of BPF programs as JSON and as a sentence; and CPUs' nodes. */
-#include "cpu_nodes.h"
 #include "test.h"
 #include "watch_json.h"
 

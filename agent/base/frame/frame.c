@@ -106,7 +106,6 @@ int frame_receive(int fd, usec_t timeout, struct frame *ret, uint8_t **ret_buf) 
         return 0;
 }
 
-
 int frame_address(const char *path, struct sockaddr_un *ret) {
         *ret = (struct sockaddr_un) { .sun_family = AF_UNIX };
         if (strlen(path) >= sizeof(ret->sun_path))
@@ -127,4 +126,51 @@ int frame_connect(const char *path) {
         if (fd < 0 || connect(fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
                 return -errno;
         return TAKE_FD(fd);
+}
+
+/* --- A descriptor beside the bytes --------------------------------------------------------------------- */
+
+union beside {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+};
+
+ssize_t socket_send(int socket, const void *data, size_t len, int *fd) {
+        struct iovec bytes = { .iov_base = (void *) (uintptr_t) data, .iov_len = len }; /* only read */
+        struct msghdr m = { .msg_iov = &bytes, .msg_iovlen = 1 };
+        union beside beside = { .space = { 0 } };
+        ssize_t n;
+
+        if (*fd >= 0) {
+                m.msg_control = &beside;
+                m.msg_controllen = sizeof(beside);
+                beside.header = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+                                                  .cmsg_type = SCM_RIGHTS,
+                                                  .cmsg_len = CMSG_LEN(sizeof(int)) };
+                memcpy(CMSG_DATA(&beside.header), fd, sizeof(int));
+        }
+        n = sendmsg(socket, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n > 0)
+                *fd = close_fd(*fd);
+        return n;
+}
+
+ssize_t socket_receive(int socket, void *buf, size_t size, int *fd) {
+        struct iovec bytes = { .iov_base = buf, .iov_len = size };
+        union beside beside;
+        struct msghdr m = { .msg_iov = &bytes,
+                            .msg_iovlen = 1,
+                            .msg_control = &beside,
+                            /* not the whole of it: a second one would fit in what is there to align it */
+                            .msg_controllen = CMSG_LEN(sizeof(int)) };
+        ssize_t n = recvmsg(socket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
+
+        /* There is room for one: what comes beyond it the kernel closes. */
+        if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+            c->cmsg_len == CMSG_LEN(sizeof(int))) {
+                *fd = close_fd(*fd);
+                memcpy(fd, CMSG_DATA(c), sizeof(int));
+        }
+        return n;
 }

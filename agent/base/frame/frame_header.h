@@ -47,3 +47,10 @@ static inline int frame_header_get(const uint8_t in[static FRAME_HEADER_SIZE], s
 int frame_pack(uint16_t kind, const ProtobufCMessage *m, uint8_t **ret, size_t *ret_len);
 /* The address of a local socket. -ENAMETOOLONG: path does not fit. */
 int frame_address(const char *path, struct sockaddr_un *ret);
+
+/* Bytes over a Unix stream socket, with a descriptor beside them (unix(7), SCM_RIGHTS). No call blocks. */
+
+/* As send(2). *fd, unless it is -1, goes with the first byte; then it is closed and -1. */
+ssize_t socket_send(int socket, const void *data, size_t len, int *fd);
+/* As recv(2). A descriptor that comes along takes the place of *fd, which is closed. */
+ssize_t socket_receive(int socket, void *buf, size_t size, int *fd);

@@ -8,7 +8,6 @@
 #include "frame_header.h"
 #include "log.h"
 #include "loop_timer.h"
-#include "socket_fd.h"
 
 #define READ_CHUNK 16384
 #define FRAMES_A_WAKEUP 16 /* one talkative peer must not keep the loop from the others */

@@ -8,43 +8,25 @@
 /* --- Memory ------------------------------------------------------------------------------------------- */
 
 struct arena_chunk {
-        struct arena_chunk *next;
+        struct arena_chunk *older;
         size_t size, used;
         _Alignas(16) uint8_t data[];
 };
 
-static struct arena_chunk *new_chunk(struct arena *a, size_t size) {
-        struct arena_chunk *c;
-
-        size = MAX(size, (size_t) ARENA_CHUNK);
-        c = malloc(sizeof(*c) + size);
-        if (!c)
-                return NULL;
-        *c = (struct arena_chunk) { .size = size };
-        if (a->current) {
-                c->next = a->current->next;
-                a->current->next = c;
-        } else {
-                c->next = a->chunks;
-                a->chunks = c;
-        }
-        return c;
-}
-
 void *arena_alloc(struct arena *a, size_t size) {
-        struct arena_chunk *c = a->current ? a->current : a->chunks;
+        struct arena_chunk *c = a->newest;
         void *p;
 
         if (size > SIZE_MAX / 2)
                 return NULL;
         size = (size + 15) & ~(size_t) 15;
-        while (c && c->size - c->used < size)
-                c = c->next;
-        if (!c)
-                c = new_chunk(a, size);
-        if (!c)
-                return NULL;
-        a->current = c;
+        if (!c || c->size - c->used < size) {
+                c = malloc(sizeof(*c) + MAX(size, (size_t) ARENA_CHUNK));
+                if (!c)
+                        return NULL;
+                *c = (struct arena_chunk){ .older = a->newest, .size = MAX(size, (size_t) ARENA_CHUNK) };
+                a->newest = c;
+        }
         assert(c->used + size <= c->size);
         p = c->data + c->used;
         c->used += size;
@@ -63,13 +45,12 @@ char *arena_text(struct arena *a, const char *text) {
 }
 
 void arena_clear(struct arena *a) {
-        while (a->chunks) {
-                struct arena_chunk *c = a->chunks;
+        while (a->newest) {
+                struct arena_chunk *c = a->newest;
 
-                a->chunks = c->next;
+                a->newest = c->older;
                 free(c);
         }
-        a->current = NULL;
 }
 
 /* --- Attributes --------------------------------------------------------------------------------------- */

@@ -12,7 +12,7 @@
 
 struct arena_chunk;
 struct arena {
-        struct arena_chunk *chunks, *current;
+        struct arena_chunk *newest;
 };
 
 /* Zeroed, aligned for any type. NULL: out of memory. */

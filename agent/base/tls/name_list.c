@@ -122,26 +122,20 @@ static int parse_text(struct name_file *f, char *text, char why[static NAME_LIST
 
 static int read_text(const struct name_file *f, char **ret, char why[static NAME_LIST_WHY_MAX]) {
         _cleanup_close_ int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-        _cleanup_free_ char *text = NULL;
         const char *what = NULL;
         struct stat st;
-        ssize_t n = 0;
+        size_t len;
+        int r = 0;
 
         if (fd < 0 || fstat(fd, &st) < 0)
-                n = -errno;
+                r = -errno;
         else if (!S_ISREG(st.st_mode) || st.st_size > NAME_LIST_FILE_MAX)
                 what = "not a regular file of at most 64 MiB";
-        else if (!(text = malloc((size_t) st.st_size + 1)))
-                n = -ENOMEM;
-        else if ((n = io_read_up_to(fd, text, (size_t) st.st_size)) >= 0 && memchr(text, '\0', (size_t) n))
+        else if ((r = io_read_whole(fd, NAME_LIST_FILE_MAX, ret, &len)) == 0 && strlen(*ret) != len)
                 what = "it holds a NUL: no text";
-        if (n < 0)
-                return text_fail(why, NAME_LIST_WHY_MAX, (int) n, "%s: %s", f->path, strerror((int) -n));
-        if (what)
-                return text_fail(why, NAME_LIST_WHY_MAX, -EBADMSG, "%s: %s", f->path, what);
-        text[n] = '\0';
-        *ret = TAKE_PTR(text);
-        return 0;
+        if (r < 0)
+                return text_fail(why, NAME_LIST_WHY_MAX, r, "%s: %s", f->path, strerror(-r));
+        return what ? text_fail(why, NAME_LIST_WHY_MAX, -EBADMSG, "%s: %s", f->path, what) : 0;
 }
 
 static int name_file_read(struct name_file *f, char why[static NAME_LIST_WHY_MAX]) {

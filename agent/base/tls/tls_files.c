@@ -81,9 +81,11 @@ static int refuse_file(struct tls_files *f, enum tls_file which, const char *wha
 
 static int read_file(struct tls_files *f, enum tls_file which, gnutls_datum_t *ret) {
         _cleanup_close_ int fd = open(f->path[which], O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-        _cleanup_free_ char *text = NULL;
+        const size_t max = which == TLS_CRL ? TLS_CRL_MAX : TLS_FILE_MAX;
         struct stat st;
-        ssize_t n;
+        char *text;
+        size_t len;
+        int r;
 
         if (fd < 0) {
                 f->shortage = errno_is_shortage(errno);
@@ -91,21 +93,17 @@ static int read_file(struct tls_files *f, enum tls_file which, gnutls_datum_t *r
         }
         if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
                 return refuse_file(f, which, "not a regular file");
-        if (st.st_size > (which == TLS_CRL ? TLS_CRL_MAX : TLS_FILE_MAX))
-                return refuse_file(f, which, which == TLS_CRL ? "larger than 16 MiB" :
-                                                                "larger than 1 MiB: no certificate, no key");
         if (which == TLS_KEY && (st.st_mode & S_IROTH))
                 (void) snprintf(f->warning, sizeof(f->warning), "%s=%s can be read by everybody",
                                 names_of(f)->key[which], f->path[which]);
-        text = malloc((size_t) st.st_size + 1);
-        f->shortage = !text;
-        if (!text)
-                return refuse_file(f, which, strerror(ENOMEM));
-        n = io_read_up_to(fd, text, (size_t) st.st_size);
-        if (n < 0)
-                return refuse_file(f, which, strerror((int) -n));
-        text[n] = '\0';
-        *ret = (gnutls_datum_t){ (unsigned char *) TAKE_PTR(text), (unsigned) n };
+        r = io_read_whole(fd, max, &text, &len);
+        f->shortage = r == -ENOMEM;
+        if (r == -E2BIG)
+                return refuse_file(f, which, which == TLS_CRL ? "larger than 16 MiB" :
+                                                                "larger than 1 MiB: no certificate, no key");
+        if (r < 0)
+                return refuse_file(f, which, strerror(-r));
+        *ret = (gnutls_datum_t){ (unsigned char *) text, (unsigned) len };
         return 0;
 }
 

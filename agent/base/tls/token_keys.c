@@ -132,17 +132,17 @@ int token_keys_parse(struct token_keys *k, const char *text, size_t len,
 
 static int read_keys(struct token_keys *k, char why[static NAME_LIST_WHY_MAX]) {
         _cleanup_close_ int fd = open(k->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-        _cleanup_free_ char *text = malloc(TOKEN_KEYS_FILE_MAX + 1);
-        ssize_t n = fd < 0 ? -errno : !text ? -ENOMEM : io_read_up_to(fd, text, TOKEN_KEYS_FILE_MAX + 1);
+        _cleanup_free_ char *text = NULL;
+        size_t len;
+        int r = fd < 0 ? -errno : io_read_whole(fd, TOKEN_KEYS_FILE_MAX, &text, &len);
 
-        if (n < 0) {
-                (void) refuse_keys(why, strerror((int) -n));
-                return (int) n;
-        }
-        if ((size_t) n > TOKEN_KEYS_FILE_MAX)
+        if (r == -E2BIG)
                 return refuse_keys(why, "larger than 256 KiB");
-        text[n] = '\0';
-        return token_keys_parse(k, text, (size_t) n, why);
+        if (r < 0) {
+                (void) refuse_keys(why, strerror(-r));
+                return r;
+        }
+        return token_keys_parse(k, text, len, why);
 }
 
 bool token_keys_look(struct token_keys *k, char why[static NAME_LIST_WHY_MAX]) {

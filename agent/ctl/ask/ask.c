@@ -197,8 +197,9 @@ static int launchd_silent(const char *root, struct problem *p, int error, const 
                            "no answer from tpu-launchd on %s: %s", path, strerror(-error));
 }
 
-int launchd_ask(const char *root, uint16_t kind, const ProtobufCMessage *m, uint16_t want, usec_t timeout,
-                struct frame *ret, uint8_t **ret_buf, struct problem *problem) {
+int launchd_ask(const char *root, uint16_t kind, const ProtobufCMessage *m, uint16_t want,
+                const ProtobufCMessageDescriptor *type, usec_t timeout, ProtobufCMessage **ret,
+                struct problem *problem) {
         _cleanup_free_ char *path = NULL;
         _cleanup_free_ uint8_t *buf = NULL;
         _cleanup_close_ int fd = -1;
@@ -220,11 +221,8 @@ int launchd_ask(const char *root, uint16_t kind, const ProtobufCMessage *m, uint
                 return launchd_silent(root, problem, r, path);
         if (f.kind == LOCAL__KIND__KIND_ERROR)
                 return launchd_refused(&f, problem);
-        if (f.kind != want)
-                return launchd_garbled(problem);
-        *ret = f;
-        *ret_buf = TAKE_PTR(buf);
-        return 0;
+        *ret = f.kind == want ? protobuf_c_message_unpack(type, NULL, f.len, f.data) : NULL;
+        return *ret ? 0 : launchd_garbled(problem);
 }
 
 static json_t *time_json(uint64_t real) {
@@ -249,25 +247,21 @@ static json_t *run_json(const Local__Run *j) {
 
 int runs_of_launchd(const char *root, const char *name, json_t **ret, struct problem *problem) {
         Local__RunListRequest m = LOCAL__RUN_LIST_REQUEST__INIT;
-        _cleanup_free_ uint8_t *buf = NULL;
-        Local__RunListReply *reply;
-        struct frame f;
+        _cleanup_launchd_reply_ ProtobufCMessage *answer = NULL;
+        const Local__RunListReply *reply;
         json_t *list;
         int r;
 
         if (name)
                 m.name = wire_text(name);
         r = launchd_ask(root, LOCAL__KIND__KIND_RUN_LIST_REQUEST, &m.base, LOCAL__KIND__KIND_RUN_LIST_REPLY,
-                        HOSTD_TIMEOUT, &f, &buf, problem);
+                        &local__run_list_reply__descriptor, HOSTD_TIMEOUT, &answer, problem);
         if (r < 0)
                 return r;
-        reply = local__run_list_reply__unpack(NULL, f.len, f.data);
-        if (!reply)
-                return launchd_garbled(problem);
+        reply = (const Local__RunListReply *) answer;
         list = json_array();
         for (size_t i = 0; i < reply->n_run; i++)
                 list = json_list_add(list, run_json(reply->run[i])); /* NULL: text that is no UTF-8 */
-        local__run_list_reply__free_unpacked(reply, NULL);
         if (!list)
                 return launchd_garbled(problem);
         *ret = json_pack("{s:o}", "runs", list);

@@ -43,11 +43,16 @@ int hostd_call(const char *root, const char *method, const char *path, usec_t ti
                struct problem *problem);
 
 /*
- * Sends m as kind and waits for a frame of kind want, whose payload is then in *ret (pointing into *ret_buf,
- * malloc'ed). -errno with problem set: nobody there, or launchd's own refusal with its remedy.
+ * Sends m as kind and waits for a frame of kind want: a message of this type. -errno with problem set:
+ * nobody there, launchd's own refusal with its remedy, or what is no such message.
  */
-int launchd_ask(const char *root, uint16_t kind, const ProtobufCMessage *m, uint16_t want, usec_t timeout,
-                struct frame *ret, uint8_t **ret_buf, struct problem *problem);
+int launchd_ask(const char *root, uint16_t kind, const ProtobufCMessage *m, uint16_t want,
+                const ProtobufCMessageDescriptor *type, usec_t timeout, ProtobufCMessage **ret,
+                struct problem *problem);
+static inline void launchd_reply_freep(ProtobufCMessage **m) {
+        protobuf_c_message_free_unpacked(*m, NULL);
+}
+#define _cleanup_launchd_reply_ _cleanup_(launchd_reply_freep)
 
 /* The runs that tpu-launchd has: this one, or all (NULL). The same shape as GET /v1/runs, without steps:
  * launchd reads no logs. -errno with problem set. */

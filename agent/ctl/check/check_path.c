@@ -7,7 +7,6 @@
 #include "pathproof.h"
 #include "report.h"
 #include "table.h"
-#include "verdict.h"
 
 struct answer {
         sd_event *event;

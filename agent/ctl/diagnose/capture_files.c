@@ -49,30 +49,20 @@ static int load_captures(const char *path, const uint8_t *data, size_t len, stru
         return r;
 }
 
-int capture_file_read(const char *path, int fd, size_t size, uint8_t **ret, size_t *ret_len,
-                      struct problem *problem) {
-        _cleanup_free_ char *data = size <= CAPTURE_FILE_MAX ? malloc(size + 1) : NULL;
-        ssize_t n;
+int capture_file_read(const char *path, int fd, char **ret, size_t *ret_len, struct problem *problem) {
+        int r = io_read_whole(fd, CAPTURE_FILE_MAX, ret, ret_len);
 
-        if (size > CAPTURE_FILE_MAX)
-                return problem_set(problem, -E2BIG, NULL, "%s: larger than %u MiB", path,
-                                   CAPTURE_FILE_MAX >> 20);
-        if (!data)
-                return problem_set(problem, -ENOMEM, NULL, "%s: out of memory", path);
-        n = io_read_up_to(fd, data, size);
-        if (n < 0)
-                return problem_set(problem, (int) n, NULL, "%s: %s", path, strerror((int) -n));
-        *ret_len = (size_t) n;
-        *ret = (uint8_t *) TAKE_PTR(data);
-        return 0;
+        if (r == -E2BIG)
+                return problem_set(problem, r, NULL, "%s: larger than %u MiB", path, CAPTURE_FILE_MAX >> 20);
+        return r < 0 ? problem_set(problem, r, NULL, "%s: %s", path, strerror(-r)) : 0;
 }
 
-static int load_file(const char *path, int fd, size_t size, struct scene *s, struct problem *problem) {
-        _cleanup_free_ uint8_t *data = NULL;
+static int load_file(const char *path, int fd, struct scene *s, struct problem *problem) {
+        _cleanup_free_ char *data = NULL;
         size_t len;
-        int r = capture_file_read(path, fd, size, &data, &len, problem);
+        int r = capture_file_read(path, fd, &data, &len, problem);
 
-        return r < 0 ? r : load_captures(path, data, len, s, problem);
+        return r < 0 ? r : load_captures(path, (const uint8_t *) data, len, s, problem);
 }
 
 static int no_dots(const struct dirent *d) {
@@ -109,7 +99,7 @@ int capture_files_load(const char *path, struct scene *s, struct problem *proble
                 return load_folder(path, s, problem);
         if (!S_ISREG(st.st_mode))
                 return problem_set(problem, -EINVAL, NULL, "%s: neither a file nor a folder", path);
-        return load_file(path, fd, (size_t) st.st_size, s, problem);
+        return load_file(path, fd, s, problem);
 }
 
 void capture_who(struct host_capture *c, const json_t *v, const char *slice) {

@@ -14,8 +14,7 @@
 /* Adds what path holds. On failure the problem names the file, and the capture in it. -errno. */
 int capture_files_load(const char *path, struct scene *s, struct problem *problem);
 /* A whole file, malloc'ed. -errno with the problem set. */
-int capture_file_read(const char *path, int fd, size_t size, uint8_t **ret, size_t *ret_len,
-                      struct problem *problem);
+int capture_file_read(const char *path, int fd, char **ret, size_t *ret_len, struct problem *problem);
 
 /* Who it is of, as the APIs say: slice (NULL: its own word), host, worker, address (a text or a list).
  * Empties the rest of c. */

@@ -148,18 +148,8 @@ bool image_store(const char *text, char *ret, size_t size) {
 
 static int read_list(const struct host *h, const char *path, char **ret, size_t *ret_len) {
         _cleanup_close_ int fd = host_open_file(h, path, O_RDONLY);
-        _cleanup_free_ char *text = NULL;
-        ssize_t n;
 
-        if (fd < 0)
-                return fd;
-        text = malloc(LIST_MAX + 1);
-        n = text ? io_read_up_to(fd, text, LIST_MAX + 1) : -ENOMEM;
-        if (n < 0 || n > LIST_MAX)
-                return n < 0 ? (int) n : -E2BIG;
-        *ret = TAKE_PTR(text);
-        *ret_len = (size_t) n;
-        return 0;
+        return fd < 0 ? fd : io_read_whole(fd, LIST_MAX, ret, ret_len);
 }
 
 static void find_store(const struct host *h, char *ret, size_t size) {

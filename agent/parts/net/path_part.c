@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "path_part.h"
+#include "net_part.h"
 
 #include <malloc.h>
 

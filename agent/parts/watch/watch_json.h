@@ -27,3 +27,9 @@ const char *watch_sentence_sched(const struct sched_figures *f, const struct run
 bool watch_is_starved(const struct sched_figures *f, const struct run_look *from, const struct run_look *to);
 const char *watch_sentence_io(const struct io_figures *f, double seconds,
                               char buf[static WATCH_SENTENCE_MAX]);
+
+/* Which NUMA node each of n CPUs belongs to, by node[CPU]; 0 where nothing is known. Source:
+ * /sys/devices/system/node/nodeN/cpulist (Linux, Documentation/ABI/stable/sysfs-devices-node). */
+void cpu_nodes(const struct host *h, uint8_t *node, size_t n);
+/* Pure: "0-3,8" marks these. False: it is no such list; what stood before the fault is marked. */
+bool cpu_list_mark(const char *text, uint8_t mark, uint8_t *node, size_t n);

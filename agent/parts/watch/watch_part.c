@@ -8,7 +8,6 @@
 #include "calls.h"
 #include "check_words.h"
 #include "clock.h"
-#include "cpu_nodes.h"
 #include "log.h"
 #include "loop_timer.h"
 #include "metrics_part.h"
