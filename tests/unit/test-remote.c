@@ -205,7 +205,8 @@ static void put_push(struct store *s, const char *host, unsigned n, const char *
                 char attributes[64];
                 const struct store_metric m = { .service = "x", .name = "m", .attributes = attributes,
                                                 .unit = "", .is_int = true, .i = i, .d = i,
-                                                .time = (UINT64_C(1700000000) + 3600 * hour) * USEC_PER_SEC };
+                                                .time = (UINT64_C(1700000000) + 3600 * hour) *
+                                                        USEC_PER_SEC };
 
                 (void) snprintf(attributes, sizeof(attributes), "{\"k\":\"%s%u\"}",
                                 i == n / 3 || i == n - 1 ? bad : "v", i);
@@ -214,8 +215,8 @@ static void put_push(struct store *s, const char *host, unsigned n, const char *
         ASSERT_OK(store_commit(s));
 }
 
-/* Two bad points of a push, and then the markers that they ended, cost nobody else's; a push that is bad as a
- * whole holds nobody up. */
+/* Two bad points of a push, and bad markers, cost nobody else's; pushes that are bad as a whole hold nobody
+ * up. */
 static void one_bad_point(void) {
         usec_t now = 1000 * USEC_PER_SEC;
         char aside[300], why[256];
