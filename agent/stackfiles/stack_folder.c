@@ -9,26 +9,15 @@
 
 #include "loop_timer.h"
 #include "open_folder.h"
+#include "stack_place.h"
 
-#define NAME_SIZE 128 /* of a file; longer ones are not followed */
 #define ENTRIES_MAX 4096
+#define REFUSED_HOUR 64 /* files that are reported as not taken, an hour */
+#define HOUR (3600 * USEC_PER_SEC)
 #define CHUNK_SIZE ((size_t) 256 * 1024) /* more than two snapshots */
 #define WATCH_FOLDER                                                                                        \
         (IN_CREATE | IN_MODIFY | IN_CLOSE_WRITE | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR)
 #define WATCH_PARENT (IN_CREATE | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR)
-
-struct file {
-        char name[NAME_SIZE];
-        dev_t dev;
-        ino_t ino;
-        off_t at;   /* what was dealt with */
-        off_t size; /* as of the last look */
-        usec_t written;
-        const char *refused; /* why, as it was reported; NULL: it is taken */
-        bool there;          /* in the listing at hand */
-};
-
-#define HOUR (3600 * USEC_PER_SEC)
 
 struct stack_folder {
         const struct host *host;
@@ -36,7 +25,7 @@ struct stack_folder {
         usec_t settle;
         struct stack_folder_handlers handlers;
         void *userdata;
-        char path[OPEN_FOLDER_PATH_MAX], pattern[NAME_SIZE];
+        char path[OPEN_FOLDER_PATH_MAX], pattern[STACK_NAME_SIZE];
         int fd;        /* the folder while it is looked at, else -1 */
         bool attached; /* it is watched: it was this one */
         dev_t dev;
@@ -44,11 +33,13 @@ struct stack_folder {
         int inotify;
         uid_t owner;
         sd_event_source *io, *settled;
-        const char *refused; /* of the folder, as struct file */
+        const char *refused; /* of the folder, as struct stack_file */
         bool again;          /* not all was read */
-        struct file files[STACK_FILES_MAX];
-        size_t n_files;
+        struct stack_places places;
+        size_t first; /* the next look begins with it */
         struct stack_budget budget;
+        usec_t refused_since; /* boot clock */
+        unsigned n_refused;   /* files that were reported as not taken since */
         struct stack_folder_stats stats;
         struct stack_text *text; /* while a look goes on */
         char *chunk;
@@ -56,14 +47,27 @@ struct stack_folder {
 
 /* --- What is refused --------------------------------------------------------------------------------- */
 
+/* Whoever may write to the folder is not to fill the journal. */
+static bool may_report(struct stack_folder *f) {
+        usec_t now = host_now(f->host);
+
+        if (now >= f->refused_since + HOUR) {
+                f->refused_since = now;
+                f->n_refused = 0;
+        }
+        return f->n_refused++ < REFUSED_HOUR;
+}
+
 /* why: a literal, by which it is known that it was reported. */
-static void report_refused(struct stack_folder *f, struct file *file, const char *why) {
-        char path[OPEN_FOLDER_PATH_MAX + NAME_SIZE];
+static void report_refused(struct stack_folder *f, struct stack_file *file, const char *why) {
+        char path[OPEN_FOLDER_PATH_MAX + STACK_NAME_SIZE];
         const char **told = file ? &file->refused : &f->refused;
 
         if (*told && streq(*told, why))
                 return;
         *told = why;
+        if (file && !may_report(f))
+                return;
         (void) snprintf(path, sizeof(path), "%s%s%s", f->path, file ? "/" : "", file ? file->name : "");
         f->handlers.refused(path, why, f->userdata);
 }
@@ -85,39 +89,24 @@ static const char *why_not(const struct stack_folder *f, const struct stat *st) 
 
 /* --- Reading ----------------------------------------------------------------------------------------- */
 
-static uint64_t key_of(const struct stack_folder *f, const struct file *file, const struct stack_text *t) {
+static uint64_t key_of(const struct stack_folder *f, const struct stack_file *file,
+                       const struct stack_text *t) {
         return fnv_text(fnv_text(t->hash, f->path), file->name);
 }
 
-bool stack_budget_take(struct stack_budget *b, usec_t now, size_t bytes) {
-        usec_t passed = now - b->at;
-        uint64_t back = passed >= 24 * HOUR ? STACK_BUDGET_BYTES : passed * STACK_BUDGET_HOUR / HOUR;
-
-        if (back > 0) {
-                b->spent -= MIN(b->spent, back);
-                b->at = now;
-        }
-        if (b->spent + bytes > STACK_BUDGET_BYTES)
-                return false;
-        b->spent += bytes;
-        return true;
-}
-
-static void report_snapshots(struct stack_folder *f, const struct file *file, uid_t owner, unsigned *told) {
+static void report_snapshots(struct stack_folder *f, const struct stack_file *file, uid_t owner) {
         uint64_t key = key_of(f, file, f->text);
-        char path[OPEN_FOLDER_PATH_MAX + NAME_SIZE];
-        const struct stack_source s = { .path = path, .owner = owner, .written_real = file->written };
+        char path[OPEN_FOLDER_PATH_MAX + STACK_NAME_SIZE];
+        const struct stack_source s = { .path = path, .owner = owner, .written_real = file->dated };
 
         if (stack_seen_has(f->seen, key)) {
                 f->stats.repeated++;
                 return;
         }
-        if (*told >= STACK_LOOK_SNAPSHOTS_MAX || 
-            !stack_budget_take(&f->budget, host_now(f->host), strlen(f->text->text))) {
+        if (!stack_budget_take(&f->budget, host_now(f->host), owner, strlen(f->text->text))) {
                 f->stats.passed_over++;
                 return;
         }
-        (*told)++;
         stack_seen_add(f->seen, key);
         f->stats.snapshots++;
         (void) snprintf(path, sizeof(path), "%s/%s", f->path, file->name);
@@ -125,14 +114,14 @@ static void report_snapshots(struct stack_folder *f, const struct file *file, ui
 }
 
 /* One that waits for its writer still is not whole: its last write is younger than the time to settle. */
-static bool is_quiet(const struct stack_folder *f, const struct file *file) {
+static bool is_quiet(const struct stack_folder *f, const struct stack_file *file) {
         usec_t now = host_now_real(f->host);
 
         return now < file->written || now - file->written >= f->settle / 2;
 }
 
 /* A chunk from where the last one ended. Returns how many bytes were read. */
-static size_t read_chunk(struct stack_folder *f, struct file *file, int fd, uid_t owner, unsigned *told) {
+static size_t read_chunk(struct stack_folder *f, struct stack_file *file, int fd, uid_t owner) {
         ssize_t n = pread(fd, f->chunk, CHUNK_SIZE, file->at);
         size_t at = 0;
         bool last, end;
@@ -142,11 +131,11 @@ static size_t read_chunk(struct stack_folder *f, struct file *file, int fd, uid_
         last = file->at + n >= file->size;
         end = last ? is_quiet(f, file) : (size_t) n == CHUNK_SIZE;
         while (stack_text_next(f->chunk, (size_t) n, last && end, &at, f->text) > 0)
-                report_snapshots(f, file, owner, told);
+                report_snapshots(f, file, owner);
         if (at == 0 && !last &&
             (size_t) n == CHUNK_SIZE) { /* a snapshot longer than a chunk: what is there of it */
                 if (stack_text_next(f->chunk, (size_t) n, true, &at, f->text) > 0)
-                        report_snapshots(f, file, owner, told);
+                        report_snapshots(f, file, owner);
                 at = (size_t) n;
         }
         file->at += (off_t) at;
@@ -155,7 +144,7 @@ static size_t read_chunk(struct stack_folder *f, struct file *file, int fd, uid_
         return at;
 }
 
-static void read_file(struct stack_folder *f, struct file *file, size_t *budget, unsigned *told) {
+static void read_file(struct stack_folder *f, struct stack_file *file, size_t *budget) {
         _cleanup_close_ int fd =
                 openat(f->fd, file->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         struct stat st;
@@ -183,7 +172,7 @@ static void read_file(struct stack_folder *f, struct file *file, size_t *budget,
                         return;
                 }
                 *budget -= CHUNK_SIZE;
-                n = read_chunk(f, file, fd, st.st_uid, told);
+                n = read_chunk(f, file, fd, st.st_uid);
                 if (n == 0 || f->again)
                         return;
         }
@@ -191,47 +180,48 @@ static void read_file(struct stack_folder *f, struct file *file, size_t *budget,
 
 /* --- Listing ----------------------------------------------------------------------------------------- */
 
-/* Its place; a new one takes that of the one written longest ago, if that is older. NULL: there is none for
- * it. */
-static struct file *place_of(struct stack_folder *f, const char *name, usec_t written) {
-        struct file *oldest = &f->files[0];
+static usec_t usec_of(const struct timespec *t) {
+        return t->tv_sec < 0 ? 0 : (usec_t) t->tv_sec * USEC_PER_SEC + (usec_t) t->tv_nsec / NSEC_PER_USEC;
+}
 
-        for (size_t i = 0; i < f->n_files; i++) {
-                if (streq(f->files[i].name, name))
-                        return &f->files[i];
-                if (f->files[i].written < oldest->written)
-                        oldest = &f->files[i];
-        }
-        if (f->n_files < STACK_FILES_MAX)
-                oldest = &f->files[f->n_files++];
-        else if (oldest->written >= written)
-                return NULL;
-        *oldest = (struct file){ .written = 0 };
-        (void) snprintf(oldest->name, sizeof(oldest->name), "%s", name);
-        return oldest;
+/* Whoever writes a file may date it as it likes, but for the time of its last change. What is of the future
+ * even so is of a clock that was set back since: it counts as the oldest. */
+static usec_t counts_from(usec_t dated, usec_t now) {
+        return dated <= now ? dated : now - MIN(now, STACK_AGE_MAX);
 }
 
 static void look_at_entry(struct stack_folder *f, const char *name) {
-        usec_t written, now = host_now_real(f->host);
-        struct file *file;
+        usec_t dated, written, now = host_now_real(f->host);
+        struct stack_file *file;
         struct stat st;
         const char *why;
 
-        if (strlen(name) >= NAME_SIZE || fnmatch(f->pattern, name, FNM_PERIOD) != 0 ||
+        if (strlen(name) >= STACK_NAME_SIZE || fnmatch(f->pattern, name, FNM_PERIOD) != 0 ||
             fstatat(f->fd, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
                 return;
-        written = (usec_t) st.st_mtim.tv_sec * USEC_PER_SEC + (usec_t) st.st_mtim.tv_nsec / NSEC_PER_USEC;
-        if (st.st_mtim.tv_sec < 0 || (now > written && now - written > STACK_AGE_MAX))
+        dated = MIN(usec_of(&st.st_mtim), usec_of(&st.st_ctim));
+        written = counts_from(dated, now);
+        if (now - written > STACK_AGE_MAX)
                 return;
-        file = place_of(f, name, written);
+        file = stack_place_of(&f->places, name, st.st_uid, written);
         if (!file)
                 return;
         file->written = written;
+        file->dated = dated;
+        file->owner = st.st_uid;
         file->there = true;
         why = why_not(f, &st);
         if (why) {
                 file->there = false; /* not opened */
                 report_refused(f, file, why);
+        }
+}
+
+/* Those that are followed, also where they are not among the first of a folder with very many. */
+static void look_at_followed(struct stack_folder *f) {
+        for (size_t i = 0; i < f->places.n; i++) {
+                f->places.files[i].there = false;
+                look_at_entry(f, f->places.files[i].name);
         }
 }
 
@@ -253,12 +243,12 @@ static void list_files(struct stack_folder *f) {
                         look_at_entry(f, e->d_name);
 }
 
-/* Everything that has changed; in the order of the files' names within the listing. */
+/* Everything that has changed. What is beyond the budget is where the next look begins: who writes all the
+ * time does not hold up the others. */
 static void look_at_folder(struct stack_folder *f) {
         _cleanup_free_ struct stack_text *text = malloc(sizeof(*text));
         _cleanup_free_ char *chunk = malloc(CHUNK_SIZE);
-        size_t budget = STACK_LOOK_BYTES_MAX;
-        unsigned told = 0;
+        size_t budget = STACK_LOOK_BYTES_MAX, first = f->first;
 
         f->again = false;
         if (!text || !chunk) {
@@ -267,12 +257,17 @@ static void look_at_folder(struct stack_folder *f) {
         }
         f->text = text;
         f->chunk = chunk;
-        for (size_t i = 0; i < f->n_files; i++)
-                f->files[i].there = false;
+        stack_budget_begin(&f->budget);
+        look_at_followed(f);
         list_files(f);
-        for (size_t i = 0; i < f->n_files; i++)
-                if (f->files[i].there)
-                        read_file(f, &f->files[i], &budget, &told);
+        for (size_t i = 0; i < f->places.n; i++) {
+                struct stack_file *file = &f->places.files[(first + i) % f->places.n];
+
+                if (file->there && budget >= CHUNK_SIZE)
+                        f->first = (size_t) (file - f->places.files) + 1;
+                if (file->there)
+                        read_file(f, file, &budget);
+        }
         f->text = NULL;
         f->chunk = NULL;
 }
@@ -292,7 +287,7 @@ static int fresh_inotify(struct stack_folder *f);
 
 /* Waits for the folder, or that part of its path which is missing. Returns 0, or 1: it is there by now. */
 static int wait_for(struct stack_folder *f, int parent) {
-        char missing[NAME_SIZE];
+        char missing[STACK_NAME_SIZE];
         int fd = -1, r;
 
         if (watch(f, parent, WATCH_PARENT) < 0) {
@@ -325,7 +320,7 @@ static const char *begin_watch(struct stack_folder *f, int fd) {
 /* Finds the folder and watches it, or what is there of its path; then f->fd is the folder, or -1. */
 static void attach(struct stack_folder *f) {
         _cleanup_close_ int fd = -1;
-        char missing[NAME_SIZE];
+        char missing[STACK_NAME_SIZE];
         const char *why = NULL;
         int r;
 
@@ -353,7 +348,7 @@ static void attach(struct stack_folder *f) {
 /* The folder that is watched, as long as it has its name: f->fd is set, true. */
 static bool still_there(struct stack_folder *f) {
         _cleanup_close_ int fd = -1;
-        char missing[NAME_SIZE];
+        char missing[STACK_NAME_SIZE];
         struct stat st;
 
         if (!f->attached || open_folder(f->host, f->path, &fd, missing, sizeof(missing)) < 0 ||
@@ -363,7 +358,8 @@ static bool still_there(struct stack_folder *f) {
         return true;
 }
 
-/* Takes what inotify has to say; true: the folder is gone or moved. */
+/* Takes what inotify has to say; true: the folder is gone or moved. What changed is looked at by its name,
+ * for it may stand behind all that is listed. */
 static bool drain(struct stack_folder *f) {
         char buf[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
         bool moved = false;
@@ -374,6 +370,8 @@ static bool drain(struct stack_folder *f) {
                         const struct inotify_event *e = (const void *) p;
 
                         moved |= (e->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED | IN_UNMOUNT)) != 0;
+                        if (e->len > 0 && f->fd >= 0)
+                                look_at_entry(f, e->name);
                         p += sizeof(*e) + e->len;
                 }
         return moved;
@@ -392,10 +390,14 @@ static int on_changed(sd_event_source *source, int fd, uint32_t revents, void *u
 
 static int on_settled(sd_event_source *source, uint64_t usec, void *userdata) {
         struct stack_folder *f = userdata;
+        bool there;
 
         (void) source, (void) usec;
-        if (drain(f) || !still_there(f))
+        there = still_there(f);
+        if (drain(f) || !there) {
+                f->fd = close_fd(f->fd);
                 attach(f);
+        }
         if (f->fd >= 0)
                 look_at_folder(f);
         f->fd = close_fd(f->fd); /* held open, it would not be reported as deleted */

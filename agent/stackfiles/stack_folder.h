@@ -9,7 +9,8 @@
  * - a file is taken when it is a regular file with one name (no other file can be shown by a link to it),
  * belongs to whom the caller accepts, and is at most STACK_FILE_BYTES_MAX long; pipes, sockets and devices
  * are never opened for reading;
- * - of a file only lines of faulthandler are taken; what is read and reported in a look is bounded.
+ * - of a file only lines of faulthandler are taken; what is read and reported in a look is bounded;
+ * - no user keeps another's files out: not by many, not by large ones, not by dates in the future.
  *
  * A file is read on from where it was read last; one that was cut or replaced, from its start. The first
  * change after silence is looked at some time (settle) later, so that a dump is whole; after a look nothing
@@ -20,25 +21,13 @@
 #include <systemd/sd-event.h>
 
 #include "host.h"
+#include "stack_budget.h"
 #include "stack_text.h"
 
-#define STACK_FILES_MAX 64 /* that are followed: those changed last */
 #define STACK_FILE_BYTES_MAX (16 * 1024 * 1024)
 #define STACK_LOOK_BYTES_MAX (1024 * 1024)       /* read in one look; the rest in the next */
-#define STACK_LOOK_SNAPSHOTS_MAX 32              /* reported in one look; beyond: passed over and counted */
-/* Text that is reported of a folder: so much at once, and beyond so much an hour. What is reported is an
- * event that outlives all else in a spool, and whoever may write to the folder causes it. */
-#define STACK_BUDGET_BYTES (8 * 1024 * 1024)
-#define STACK_BUDGET_HOUR (2 * 1024 * 1024)
 #define STACK_SETTLE (2 * USEC_PER_SEC)          /* for stack_folder_new() */
 #define STACK_AGE_MAX (24 * 3600 * USEC_PER_SEC) /* what was written before is nobody's news */
-
-struct stack_budget {
-        uint64_t spent; /* of STACK_BUDGET_BYTES, at this time */
-        usec_t at;      /* boot clock */
-};
-/* Whether there is room for so much now; then it is taken. */
-bool stack_budget_take(struct stack_budget *b, usec_t now, size_t bytes);
 
 struct stack_source {
         const char *path; /* folder and name, as a person would type it */

@@ -252,7 +252,9 @@ void registry_drop(struct registry *r, struct session *s, bool shut_down) {
 static void refuse_fresh(struct registry *r, struct session *s) {
         void *call = sessions_take_call(&r->sessions, s);
 
-        r->o.answer(call, 503, body_error("the store does not take it", "see the journal of tpu-collectord"),
+        r->o.answer(call, 503,
+                    body_error("it is not in the store yet: the collector is busy, or its store says no",
+                               "try again; the journal of tpu-collectord says why"),
                     r->o.userdata);
 }
 

@@ -136,18 +136,31 @@ void episode_port_record(struct episodes *e, const struct gang *g, const char *k
         }
 }
 
-/* Whether captures of this episode are wanted of this slice; one that the registry has and the episodes do
+/* Whether captures of this episode are wanted of this host; one that the registry has and the episodes do
  * not know yet begins. ret_generation: as of episodes_wants(). */
-static bool is_asked_for(struct episodes *e, const struct gang *g, const char *slice, const char *episode,
+static bool is_asked_for(struct episodes *e, const struct gang *g, const struct capture_words *w,
                          int64_t *ret_generation) {
-        const json_t *request = record_of(g, "capture/", slice);
+        const json_t *request = record_of(g, "capture/", w->slice);
         const char *id = json_string_value(json_object_get(request, "episode"));
         char key[GANG_KEY_MAX];
 
-        (void) snprintf(key, sizeof(key), "capture/%.64s", slice);
-        if (id && streq(id, episode))
+        (void) snprintf(key, sizeof(key), "capture/%.64s", w->slice);
+        if (id && streq(id, w->episode))
                 episode_port_record(e, g, key, request);
-        return episodes_wants(e, episode, ret_generation);
+        return episodes_wants(e, w->episode, w->slice, w->host, ret_generation);
+}
+
+/* Of a run that the registry started on other slices a host has nothing to say. */
+static bool has_part_in(const struct gang *g, const struct capture_words *w) {
+        const json_t *slices = json_object_get(record_of(g, "run/", w->run), "slices"), *v;
+        size_t i;
+
+        if (!json_is_array(slices) || w->generation <= 0)
+                return true;
+        json_array_foreach (slices, i, v)
+                if (streq(json_text_of(v, "slice"), w->slice))
+                        return true;
+        return false;
 }
 
 /* --- Captures -------------------------------------------------------------------------------------- */
@@ -175,9 +188,13 @@ static bool is_wanted(struct episodes *e, const struct registry *r, const struct
         int64_t generation = 0;
 
         (void) snprintf(why, WHY_MAX, "there is no such episode here");
+        if (!w->episode[0] && !has_part_in(registry_gang(r), w)) {
+                (void) snprintf(why, WHY_MAX, "run %.63s is not on slice %.63s", w->run, w->slice);
+                return false;
+        }
         if (!w->episode[0])
                 return taken + OWN_MAX_AGE > now && taken < now + OWN_MAX_AGE;
-        if (!is_asked_for(e, registry_gang(r), w->slice, w->episode, &generation))
+        if (!is_asked_for(e, registry_gang(r), w, &generation))
                 return false;
         if (w->generation <= 0 || generation <= 0 || w->generation == generation)
                 return true;

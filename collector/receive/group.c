@@ -95,7 +95,8 @@ static int store_capture_item(struct group *g, struct group_item *i) {
         int r = capture_port_store(g->store, &i->capture, i->body, i->len, clock_real(g->clock));
 
         if (r == -EDQUOT) {
-                refuse_item(i, 503, "this host has sent as many captures as are taken within 5 minutes");
+                refuse_item(i, 503, "this host has sent as many captures as are taken: 16 within 5 minutes, "
+                                    "and of 64 episodes of its own within a day");
                 return 0;
         }
         if (r < 0)

@@ -83,6 +83,16 @@ class AnotherHost(Attack):
         self.assertEqual(r.status, 422, r.content)
         self.assertEqual(self.c.sql("SELECT count(*) FROM events WHERE name = 'tpu.x'"), [(0,)])
 
+    def test_certificate_of_many_names(self):
+        """Who has a name too many for what is looked at is nobody, not the first of them."""
+        names = ",".join(f"URI:{HOST}x{i}" for i in range(63))
+        self.who["64"] = self.ca.issue("n64", f"URI:{HOST}a,{names}")
+        self.who["65"] = self.ca.issue("n65", f"URI:{HOST}a,{names},URI:{HOST}y")
+        self.collector()
+        self.assertEqual(self.sync("64", member=member("a")).status, 200)
+        r = self.call("65", "/registry/v1/sync", json.dumps({"v": 1, "member": member("a")}))
+        self.assertEqual((r.status, b"more than 64 names" in r.content), (403, True), r.content)
+
     def test_audit(self):
         """Each refusal counts; one a minute of a certificate is an event that names both."""
         self.collector()

@@ -98,6 +98,16 @@ class Strangers(Attack):
         self.others_work("9 connections of host a")
         self.until(lambda: self.sync("a", member=member("a")).status == 200)
 
+    def test_share_of_a_reader(self):
+        """The 49th connection of a certificate at 9471 is answered 503; another's is not."""
+        self.collector()
+        got = []
+        for c in [self.connect("reader", self.c.api) for _ in range(49)]:
+            got.append(self.ask(c, "GET", "/api/v1/hosts").status)
+        self.assertEqual(got, [200] * 48 + [503])
+        c = self.connect("actor", self.c.api)
+        self.assertEqual(self.ask(c, "GET", "/api/v1/hosts").status, 200)
+
     def test_flood(self):
         """Requests of one host as fast as it can, over all that it has: what others wait."""
         self.collector()

@@ -389,6 +389,17 @@ class Limits(Case):
         self.assertIn(b"200 OK", secure.recv(100))
         secure.close()
 
+    def test_one_certificate_has_its_share(self):
+        h = self.hostd().start()
+        got = []
+        for who in ("reader",) * 17 + ("actor",):
+            s = self.site.context(who).wrap_socket(socket.create_connection(("127.0.0.1", h.port()), 10),
+                                                   server_hostname="127.0.0.1")
+            self.addCleanup(s.close)
+            s.sendall(b"GET /v1/status HTTP/1.1\r\nHost: x\r\n\r\n")
+            got.append(int(s.recv(100).split()[1]))
+        self.assertEqual(got, [200] * 16 + [503, 200])
+
     def test_large_headers_and_bodies(self):
         h = self.hostd().start()
         c = http.client.HTTPSConnection("127.0.0.1", h.port(), timeout=60,

@@ -46,6 +46,21 @@ class StackFiles(unittest.TestCase):
         return [(severity, body) for _, name, severity, body, _, _,
                 _ in self.receiver.events() if name == "tpu.stack.file"]
 
+    @unittest.skipUnless(os.getuid() == 0, "needs root to become another user")
+    def test_who_sees_them(self):
+        """The text of stacks is for root, and for who may act: another user of the host has the event
+        without it."""
+        h = self.hostd().start()
+        (h.root / "tmp/debugging").mkdir(parents=True)
+        self.dump(h.root / "tmp/debugging/stack_trace_2026_11_21_18_00_00.txt", "one")
+        wait_until(lambda: h.events("tpu.stack.file"), 60, "a stack")
+        self.assertIn("in next_batch", h.events("tpu.stack.file")[0]["body"]["text"])
+        text = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "curl", "-s",
+                               "--unix-socket", h.api, "http://h/v1/events?since=0"],
+                              capture_output=True, text=True, timeout=60, check=True).stdout
+        self.assertIn("tpu.stack.file", text)
+        self.assertNotIn("next_batch", text)
+
     def test_snapshots_and_a_crash(self):
         h = self.hostd().start()
         folder = h.root / "tmp/debugging"

@@ -110,6 +110,49 @@ static void hosts_by_themselves(void) {
         s = store_free(s);
 }
 
+/* Whoever knows how an episode is named gets none of another's: not of another slice, nor with a name that
+ * is cut, nor of one whose captures are gone; and no host begins them without end. */
+static void guessed_names(void) {
+        const char *const slices[] = { "s1" };
+        struct store_capture c = {
+                .slice = "s0", .host = "h0", .run = "train", .generation = 1, .taken = now
+        };
+        char first[64], second[64];
+        struct store *s = opened();
+        unsigned n = 0;
+
+        ASSERT_OK(store_name_episode(s, &c, now, first));
+        ASSERT_EQ(add(s, first, "h0", 0, 10, now), 1);
+        c.slice = "s1";
+        c.host = "h1";
+        ASSERT_OK(store_name_episode(s, &c, now, second));
+        ASSERT_FALSE(streq(second, first));
+        ASSERT_OK(store_begin(s));
+        ASSERT_OK(store_begin_episode(
+                s, &(struct store_episode){ .episode = second, .run = "", .by = "", .why = "" }, slices, 1));
+        ASSERT_OK(store_commit(s));
+        c.run = "a-very-long-name-of-a-run-of-41-letters-a";
+        c.generation = INT64_MAX;
+        ASSERT_OK(store_name_episode(s, &c, now, first));
+        ASSERT_TRUE(strlen(first) < 63);
+        c.run = "train";
+        c.generation = 1;
+        c.slice = "s2";
+        ASSERT_OK(store_name_episode(s, &c, now, first));
+        ASSERT_FALSE(streq(second, first));
+        for (usec_t at = now;; at += 120 * SECOND, n++) {
+                c.taken = at;
+                c.host = "h0";
+                if (store_name_episode(s, &c, at, first) == -EDQUOT)
+                        break;
+                ASSERT_EQ(add(s, first, "h0", 0, 10, at), 1);
+        }
+        ASSERT_EQ(n, STORE_OWN_OF_HOST - 1);
+        c.host = "h1";
+        ASSERT_OK(store_name_episode(s, &c, c.taken, first));
+        s = store_free(s);
+}
+
 static int on_episode(const struct store_episode *e, void *userdata) {
         struct store_episode *ret = userdata;
 
@@ -193,5 +236,5 @@ static void make_directory(void) {
         ASSERT_TRUE(mkdtemp(dir) != NULL);
 }
 
-TEST_MAIN(make_directory, repeats_and_too_many, hosts_by_themselves, verdicts, the_oldest_go,
-          remove_directory)
+TEST_MAIN(make_directory, repeats_and_too_many, hosts_by_themselves, guessed_names, verdicts,
+          the_oldest_go, remove_directory)

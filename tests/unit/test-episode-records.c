@@ -154,6 +154,14 @@ static void the_oldest_are_forgotten(void) {
         }
         ASSERT_EQ(json_object_size(registry), EPISODES_KEPT_MAX);
         ASSERT_TRUE(!json_object_get(registry, "e9") && json_object_get(registry, "e10"));
+        for (unsigned i = 0; i < 2 * EPISODES_KEPT_MAX; i++) { /* that hosts began: of those the oldest */
+                (void) snprintf(id, sizeof(id), "own.x-1-%u", i);
+                begin(o.store, id, 1000 + i, NULL);
+                episode_records_keep(&k, id, "s0");
+        }
+        ASSERT_EQ(json_object_size(registry), EPISODES_KEPT_MAX);
+        ASSERT_TRUE(json_object_get(registry, "e73") && json_object_get(registry, "own.x-1-127"));
+        ASSERT_TRUE(json_object_get(registry, "e42") && !json_object_get(registry, "own.x-1-0"));
         o.store = store_free(o.store);
         episode_records_clear(&k);
         json_decref(registry);

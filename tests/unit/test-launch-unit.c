@@ -65,6 +65,22 @@ static bool has_number(const struct wire *w, const char *name, uint64_t value) {
         return number && strtoull(number + strlen("UINT64 "), NULL, 10) == value;
 }
 
+/* A run that prints without end: journald is told where it stops to listen. */
+static void test_lines_are_bounded(void) {
+        _cleanup_wire_ struct wire w = wire_new();
+        Run__Spec run = RUN__SPEC__INIT;
+        struct kept_run j = { .name = "a-b", .id = "0123456789abcdef0123456789abcdef",
+                              .user = (char[]){ "alice" }, .spec = &run };
+        struct unit_spec s = { .kept = &j };
+        const char *burst;
+
+        make(&w, &s, unit_message_new);
+        burst = property(&w, "LogRateLimitBurst");
+        burst = burst ? strstr(burst, "UINT32 ") : NULL;
+        ASSERT_TRUE(has_number(&w, "LogRateLimitIntervalUSec", RUN_LINES_EVERY));
+        ASSERT_TRUE(burst && strtoul(burst + strlen("UINT32 "), NULL, 10) == RUN_LINES_MOST);
+}
+
 /* Limits of the slice are the slice's: the service has none, and without any there is no unit beside it. */
 static void test_memory(void) {
         _cleanup_wire_ struct wire w = wire_new();
@@ -238,6 +254,7 @@ static void test_policy(void) {
 }
 
 int main(void) {
+        test_lines_are_bounded();
         test_memory();
         test_devices();
         test_container();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "remote_request.h"
 #include "remote_stale.h"
+#include "remote_stream.h"
 #include "store-support.h"
 
 #define MINUTE (60 * USEC_PER_SEC)
@@ -173,6 +174,84 @@ static void rows_wait(void) {
         remove_database();
 }
 
+/* --- One that is refused --------------------------------------------------------------------------- */
+
+/* A receiver that refuses whatever has this word in it, as remote_stream.c asks it. */
+static void hand_on(struct remote_stream *t, const char *bad, usec_t now, unsigned *ret_requests,
+                    uint64_t *ret_refused) {
+        *ret_requests = 0;
+        *ret_refused = 0;
+        while (t->kind->next(t, now) > 0) {
+                bool refused = bad && memmem(t->request.data, t->request.len, bad, strlen(bad));
+
+                ASSERT_TRUE(++*ret_requests < 1000);
+                if (refused && t->kind->halve(t))
+                        continue;
+                if (refused)
+                        *ret_refused += t->request.samples;
+                else
+                        t->counters.written += t->request.samples;
+                ASSERT_OK(t->kind->end(t, !refused, now));
+        }
+}
+
+/* One push of n points, of this hour. */
+static void put_push(struct store *s, const char *host, unsigned n, const char *bad, unsigned hour) {
+        int64_t id;
+
+        ASSERT_OK(store_begin(s));
+        ASSERT_OK(store_find_host(s, host, 100, &id));
+        for (unsigned i = 0; i < n; i++) {
+                char attributes[64];
+                const struct store_metric m = { .service = "x", .name = "m", .attributes = attributes,
+                                                .unit = "", .is_int = true, .i = i, .d = i,
+                                                .time = (UINT64_C(1700000000) + 3600 * hour) *
+                                                        USEC_PER_SEC };
+
+                (void) snprintf(attributes, sizeof(attributes), "{\"k\":\"%s%u\"}",
+                                i == n / 3 || i == n - 1 ? bad : "v", i);
+                ASSERT_OK(store_add_point(s, id, &m));
+        }
+        ASSERT_OK(store_commit(s));
+}
+
+/* Two bad points of a push, and bad markers, cost nobody else's; pushes that are bad as a whole hold nobody
+ * up. */
+static void one_bad_point(void) {
+        usec_t now = 1000 * USEC_PER_SEC;
+        char aside[300], why[256];
+        struct remote_options o = { .store = NULL };
+        struct remote_stream t = { .kind = &remote_kind_samples, .o = &o, .max = 256 };
+        unsigned requests;
+        uint64_t refused;
+
+        (void) snprintf(path, sizeof(path), "/tmp/test-remote-%d.db", getpid());
+        ASSERT_OK(store_open(path, &o.store, aside, why));
+        store_hand_over(o.store, true);
+        t.kind->forget(&t);
+        for (unsigned i = 0; i < 4; i++) {
+                (void) snprintf(aside, sizeof(aside), "host%u", i);
+                put_push(o.store, aside, 300, i == 1 ? "poison" : "v", 0);
+        }
+        hand_on(&t, "poison", now, &requests, &refused);
+        ASSERT_EQ(refused, 2U);
+        ASSERT_EQ(t.counters.written, 4U * 300 - 2);
+        ASSERT_TRUE(requests < 60);
+        now += 2 * STALE_AFTER;
+        hand_on(&t, "v298", now, &requests, &refused);
+        ASSERT_EQ(refused, 4U);
+        ASSERT_EQ(t.counters.markers, 4U * 300 - 2 - 4);
+        for (unsigned i = 0; i < 20; i++)
+                put_push(o.store, "bad", 300, "v", i);
+        hand_on(&t, "bad", now, &requests, &refused);
+        ASSERT_TRUE(requests < 200);
+        (void) store_free(o.store);
+        handover_clear(&t.points.batch);
+        stale_clear(&t.points.stale);
+        remote_request_clear(&t.request);
+        remove_database();
+}
+
 /* --- Events and lines ------------------------------------------------------------------------------ */
 
 static void put_records(struct store *s, unsigned first, unsigned n) {
@@ -243,4 +322,4 @@ static void records_have_a_position(void) {
 }
 
 TEST_MAIN(series_end, slow_hosts_do_not_end, frames, what_has_no_name_is_left_out, rows_wait,
-          records_have_a_position)
+          one_bad_point, records_have_a_position)

@@ -8,6 +8,7 @@
 #include "open_folder.h"
 #include "scratch.h"
 #include "stack_folder.h"
+#include "stack_place.h"
 #include "test.h"
 
 #define SETTLE (100 * USEC_PER_MSEC)
@@ -243,22 +244,125 @@ static void test_many(void) {
         end(&w);
 }
 
-/* A user who writes without end gets a burst, and then a trickle. */
+/* A user who writes without end gets a burst, and then a trickle; others theirs all the same. */
 static void test_budget(void) {
         const usec_t hour = 3600 * USEC_PER_SEC;
-        struct stack_budget b = { .spent = 0 };
+        struct stack_budget b = { .n = 0 };
         usec_t now = 5 * hour;
         uint64_t sum = 0;
 
-        for (unsigned i = 0; i < 1000; i++)
-                sum += stack_budget_take(&b, now, 60000) ? 60000 : 0;
-        ASSERT_TRUE(sum <= STACK_BUDGET_BYTES && sum > STACK_BUDGET_BYTES - 60000);
-        for (unsigned second = 0; second < 24 * 3600; second++)
-                sum += stack_budget_take(&b, now += USEC_PER_SEC, 60000) ? 60000 : 0;
+        for (unsigned i = 0; i < 1000; i++) {
+                stack_budget_begin(&b);
+                sum += stack_budget_take(&b, now, 1000, 60000) ? 60000 : 0;
+        }
+        ASSERT_TRUE(sum <= STACK_BUDGET_BYTES / 2 && sum > STACK_BUDGET_BYTES / 2 - 120000);
+        for (uid_t other = 1001; other < 1005; other++) /* each comes later, and finds room */
+                ASSERT_TRUE(stack_budget_take(&b, now, other, 60000));
+        for (unsigned second = 0; second < 24 * 3600; second++) {
+                stack_budget_begin(&b);
+                sum += stack_budget_take(&b, now += USEC_PER_SEC, 1000, 60000) ? 60000 : 0;
+        }
         ASSERT_TRUE(sum <= STACK_BUDGET_BYTES + 24 * STACK_BUDGET_HOUR);
-        ASSERT_TRUE(sum > STACK_BUDGET_BYTES + 23 * STACK_BUDGET_HOUR);
-        ASSERT_TRUE(stack_budget_take(&b, now + 1000 * hour, STACK_BUDGET_BYTES));
-        ASSERT_FALSE(stack_budget_take(&b, now + 1000 * hour, 1));
+        ASSERT_TRUE(sum > 22 * STACK_BUDGET_HOUR);
+        stack_budget_begin(&b);
+        now += 1000 * hour;
+        ASSERT_TRUE(stack_budget_take(&b, now, 1000, STACK_BUDGET_BYTES / 2 - STACK_EVENT_BYTES));
+        ASSERT_FALSE(stack_budget_take(&b, now, 1000, 1));
+        ASSERT_TRUE(stack_budget_take(&b, now, 1001, 60000));
 }
 
-TEST_MAIN(test_life, test_budget, test_hostile_files, test_hostile_folder, test_many)
+/* Many small ones cost their events; and in one look there is room for others. */
+static void test_small_ones(void) {
+        struct stack_budget b = { .n = 0 };
+        unsigned taken = 0;
+
+        for (unsigned look = 0; look < 10000; look++) {
+                stack_budget_begin(&b);
+                for (unsigned i = 0; i < 100; i++)
+                        taken += stack_budget_take(&b, USEC_PER_SEC, 1000, 60);
+                if (look < 10)
+                        ASSERT_EQ(taken, (look + 1) * STACK_LOOK_SNAPSHOTS_MAX);
+        }
+        ASSERT_TRUE(taken <= STACK_BUDGET_BYTES / 2 / STACK_EVENT_BYTES);
+        for (uid_t other = 1; other < 100; other++)
+                (void) stack_budget_take(&b, USEC_PER_SEC, other, 60);
+        ASSERT_EQ(b.n, STACK_OWNERS_MAX);
+}
+
+/* One user's files, as many and as new as it likes, leave the places of others alone. */
+static void test_places(void) {
+        struct stack_places p = { .n = 0 };
+        char name[32];
+
+        ASSERT_TRUE(stack_place_of(&p, "true", 1, 1000));
+        for (unsigned i = 0; i < 1000; i++) {
+                struct stack_file *file;
+
+                (void) snprintf(name, sizeof(name), "flood%u", i);
+                file = stack_place_of(&p, name, 2, 2000 + i);
+                ASSERT_TRUE(file);
+                file->written = 2000 + i;
+        }
+        ASSERT_TRUE(streq(p.files[0].name, "true"));
+        for (unsigned i = 0; i < STACK_FILES_MAX / 2 - 2; i++) { /* and older ones of others find some */
+                (void) snprintf(name, sizeof(name), "later%u", i);
+                ASSERT_TRUE(stack_place_of(&p, name, 1, 1000 + i));
+        }
+        ASSERT_FALSE(stack_place_of(&p, "old", 2, 1));
+}
+
+/* Files of the future, more than there are places, and a folder with more than is listed: one that is
+ * written now is taken. */
+static void test_dated_ahead(void) {
+        const struct timespec ahead[2] = { { .tv_sec = INT64_C(5000000000) },
+                                           { .tv_sec = INT64_C(5000000000) } };
+        struct world w;
+        char name[64];
+
+        begin(&w);
+        w.accept_all = true;
+        make_folder(&w);
+        for (unsigned i = 0; i < 5000; i++) {
+                (void) snprintf(name, sizeof(name), i < 100 ? "stack_trace_%u.txt" : "other%u", i);
+                put(&w, name, "", 0);
+                if (i < 100)
+                        ASSERT_OK(utimensat(AT_FDCWD, path_of(&w, name), ahead, 0));
+        }
+        run(&w, 0, 1);
+        for (unsigned i = 0; i < 20; i++) { /* where they stand in the listing, the file system says */
+                (void) snprintf(name, sizeof(name), "stack_trace_true%u.txt", i);
+                put(&w, name, STACK("true"), 0);
+        }
+        run(&w, 20, 1);
+        end(&w);
+}
+
+/* Who writes all the time to a file that is looked at first does not hold up one that is looked at later. */
+static void test_busy_writer(void) {
+        static char much[STACK_LOOK_BYTES_MAX + 4096];
+        int held[40]; /* so that no number of a file comes again */
+        unsigned n = 0;
+        struct world w;
+
+        memset(much, 'x', sizeof(much) - 1);
+        begin(&w);
+        make_folder(&w);
+        put(&w, "stack_trace_1.txt", STACK("first"), 0);
+        run(&w, 1, 0);
+        put(&w, "stack_trace_2.txt", STACK("true"), 0);
+        while (n < ELEMENTSOF(held) && w.n_told == 1) {
+                held[n] = open(path_of(&w, "stack_trace_1.txt"), O_WRONLY);
+                ASSERT_OK(ftruncate(held[n++], 0));
+                put(&w, "new", much, 0);
+                ASSERT_OK(rename(path_of(&w, "new"), path_of(&w, "stack_trace_1.txt")));
+                stack_folder_tick(w.watched);
+                ASSERT_TRUE(sd_event_run(w.event, SETTLE / 2) >= 0);
+        }
+        expect_told(&w, "stack_trace_2.txt:true");
+        while (n > 0)
+                (void) close(held[--n]);
+        end(&w);
+}
+
+TEST_MAIN(test_life, test_budget, test_small_ones, test_places, test_dated_ahead, test_busy_writer,
+          test_hostile_files, test_hostile_folder, test_many)

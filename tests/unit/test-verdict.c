@@ -61,4 +61,45 @@ static void test_read(void) {
         json_decref(none);
 }
 
-TEST_MAIN(test_confirms, test_progress, test_read)
+/* Which episodes are of one stall: never of two slices whose runs are only called alike. */
+static void test_of_one_stall(void) {
+        const struct episode first = { .run = "train", .slice = "s0", .generation = 3, .at = 1 },
+                             other = { .run = "train", .slice = "s1", .generation = 3, .at = 2 },
+                             own = { .run = "train", .slice = "s0", .at = 1 },
+                             beside = { .run = "train", .slice = "s1", .at = 1 },
+                             again = { .run = "train", .slice = "s0", .at = 2 },
+                             long_after = { .run = "train", .slice = "s0", .at = 2 * EPISODES_STALL_TIME };
+
+        ASSERT_TRUE(episode_is_of_stall(&first, &other)); /* the registry's: it may have many slices */
+        ASSERT_FALSE(episode_is_of_stall(&first, &own));
+        ASSERT_FALSE(episode_is_of_stall(&own, &beside));
+        ASSERT_TRUE(episode_is_of_stall(&own, &again));
+        ASSERT_FALSE(episode_is_of_stall(&own, &long_after));
+}
+
+/* As many as hosts like to begin for themselves: what was asked for stays, and so does one that is looked
+ * at. */
+static void test_room(void) {
+        struct episode *list = NULL, *looking;
+        char id[32];
+        size_t own = 0, all = 0;
+
+        ASSERT_TRUE(episode_add(&list, "train-3-1", NULL));
+        looking = episode_add(&list, "own.train-3-1", NULL);
+        for (unsigned i = 0; i < 10 * EPISODES_OPEN_MAX; i++) {
+                (void) snprintf(id, sizeof(id), "own.x-1-%u", i);
+                ASSERT_TRUE(episode_add(&list, id, looking));
+        }
+        ASSERT_TRUE(episode_find(list, "train-3-1") && episode_find(list, "own.train-3-1"));
+        for (unsigned i = 0; i < 10 * EPISODES_OPEN_MAX; i++) {
+                (void) snprintf(id, sizeof(id), "x-1-%u", i);
+                ASSERT_TRUE(episode_add(&list, id, looking));
+        }
+        for (const struct episode *x = list; x; x = x->next, all++)
+                own += episode_is_own(x->id);
+        ASSERT_TRUE(all <= EPISODES_OPEN_MAX + 1 && own <= 1);
+        ASSERT_FALSE(episode_find(list, "train-3-1"));
+        episode_list_clear(&list);
+}
+
+TEST_MAIN(test_confirms, test_progress, test_read, test_of_one_stall, test_room)

@@ -256,11 +256,10 @@ static void look_at_files(struct http_connections *all) {
 }
 
 /* Anything, other for each: the last digits of when and where it came. */
-static usec_t end_of_life(const struct http_connections *all, const struct http_connection *c) {
-        usec_t t = now(all);
-        uint64_t h = fnv(fnv(FNV_BEGIN, &t, sizeof(t)), &c, sizeof(c));
+usec_t http_connection_ends(usec_t now, usec_t life, const void *c) {
+        uint64_t h = fnv(fnv(FNV_BEGIN, &now, sizeof(now)), &c, sizeof(c));
 
-        return t + all->o->life - all->o->life / 4 * (h >> 40 & 1023) / 1024;
+        return now + life - life / 4 * (h >> 40 & 1023) / 1024;
 }
 
 static bool know_peer(const struct http_connections *all, struct http_connection *c) {
@@ -297,7 +296,7 @@ static struct http_connection *connected(struct http_connections *all, struct MH
         }
         if (all->o->certificate && session) {
                 look_at_files(all);
-                c->ends = end_of_life(all, c);
+                c->ends = http_connection_ends(now(all), all->o->life, c);
                 c->credentials = server_certificate_attach(all->o->certificate, session);
         }
         join_phase(all, c, HTTP_PHASE_HEADER);

@@ -42,6 +42,9 @@ void http_connections_clear(struct http_connections *all);
 void http_connections_notify(void *userdata, struct MHD_Connection *mhd, void **context,
                              enum MHD_ConnectionNotificationCode how);
 
+/* When an answer is the last of connection c (any address) that came now: at the end of its life, or up to a
+ * quarter of it earlier. */
+usec_t http_connection_ends(usec_t now, usec_t life, const void *c);
 /* NULL: it was turned away. */
 struct http_connection *http_connection_of(struct MHD_Connection *mhd);
 void http_connection_enter(struct http_connections *all, struct http_connection *c, enum http_phase phase);

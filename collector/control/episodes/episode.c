@@ -23,20 +23,26 @@ static void episode_free(struct episode *x) {
         free(x);
 }
 
-/* The oldest beyond the limit; one that is looked at stays. */
-static void make_room(struct episode **at, const struct episode *looking) {
-        for (size_t n = 0; *at && n < EPISODES_OPEN_MAX - 1; n++)
-                at = &(*at)->next;
+/* Those beyond the limit, of all or of those that hosts began; one that is looked at stays. */
+static void keep_newest(struct episode **at, size_t limit, bool own, const struct episode *looking) {
+        size_t n = 0;
+
         while (*at) {
                 struct episode *x = *at;
 
-                if (x == looking) {
+                n += !own || episode_is_own(x->id);
+                if (n <= limit || x == looking || (own && !episode_is_own(x->id))) {
                         at = &x->next;
                         continue;
                 }
                 *at = x->next;
                 episode_free(x);
         }
+}
+
+static void make_room(struct episode **first, const struct episode *looking) {
+        keep_newest(first, EPISODES_OPEN_MAX / 2 - 1, true, looking);
+        keep_newest(first, EPISODES_OPEN_MAX - 1, false, looking);
 }
 
 struct episode *episode_add(struct episode **first, const char *id, const struct episode *looking) {

@@ -29,20 +29,23 @@ struct episode {
 
 #define EPISODES_STALL_TIME (1200 * USEC_PER_SEC) /* rounds of one stall: three, 5 minutes apart */
 
-/* Where no run has a name (what runs on a slice was started by others), its slice and the time say so. */
+/* The registry knows a run by its name and generation. What others started has no generation, and there its
+ * slice and the time say so, whatever it is called. */
 static inline bool episode_is_of_stall(const struct episode *x, const struct episode *y) {
         usec_t apart = MAX(x->at, y->at) - MIN(x->at, y->at);
 
         return y != x && y->generation == x->generation && streq(y->run, x->run) &&
-               (x->run[0] || (streq(y->slice, x->slice) && apart <= EPISODES_STALL_TIME));
+               ((x->run[0] && x->generation > 0) ||
+                (streq(y->slice, x->slice) && apart <= EPISODES_STALL_TIME));
 }
 
 /* NULL: none of that name. */
 struct episode *episode_find(struct episode *first, const char *id);
 
 /*
- * A new one in front: nothing due, two rounds, generation -1. Beyond EPISODES_OPEN_MAX the oldest goes, but
- * never `looking` (may be NULL). The list owns it. NULL: out of memory.
+ * A new one in front: nothing due, two rounds, generation -1. Beyond EPISODES_OPEN_MAX the oldest goes, of
+ * those that hosts began where they are over half; but never `looking` (may be NULL). The list owns it.
+ * NULL: out of memory.
  */
 struct episode *episode_add(struct episode **first, const char *id, const struct episode *looking);
 

@@ -168,8 +168,8 @@ static int take_record(struct store *s, const char *id, const json_t *record, co
         return r < 0 ? r : news;
 }
 
-bool episode_is_stored(struct store *s, const char *id, int64_t *ret_generation) {
-        const struct store_episode_filter f = { .episode = id, .limit = 1, .brief = true };
+bool episode_is_stored(struct store *s, const char *id, const char *slice, int64_t *ret_generation) {
+        const struct store_episode_filter f = { .episode = id, .slice = slice, .limit = 1, .brief = true };
         struct known known = { .there = false };
 
         if (store_list_episodes(s, &f, on_known, &known) <= 0)
@@ -189,14 +189,26 @@ void episode_records_clear(struct episode_records *k) {
         json_decref(TAKE_PTR(k->kept));
 }
 
+/* Those that hosts began do not take the places of what the registry asked for. */
+static bool too_many_own(const struct episode_records *k) {
+        const char *id;
+        size_t n = 0;
+        json_t *v;
+
+        json_object_foreach (k->kept, id, v)
+                n += episode_is_own(id);
+        return n > EPISODES_KEPT_MAX / 2;
+}
+
 static void forget_oldest(struct episode_records *k) {
+        bool own = too_many_own(k);
         json_int_t at = INT64_MAX;
         const char *id;
         char oldest[64] = "";
         json_t *v;
 
         json_object_foreach (k->kept, id, v)
-                if (json_integer_value(v) <= at) {
+                if ((!own || episode_is_own(id)) && json_integer_value(v) <= at) {
                         at = json_integer_value(v);
                         (void) snprintf(oldest, sizeof(oldest), "%s", id);
                 }

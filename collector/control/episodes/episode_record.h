@@ -29,7 +29,8 @@ void episode_records_keep(struct episode_records *k, const char *id, const char 
 int episode_records_take(struct episode_records *k, const char *id, const json_t *record,
                          const json_t *slices);
 
-bool episode_is_stored(struct store *s, const char *id, int64_t *ret_generation);
+/* slice: that it is about; NULL: any. */
+bool episode_is_stored(struct store *s, const char *id, const char *slice, int64_t *ret_generation);
 
 /*
  * slices: of a run's record, each {"slice","hosts":[{"worker","host","address"}]}. Returns a list of

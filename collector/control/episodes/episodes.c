@@ -95,6 +95,12 @@ static void begin_stored(struct episodes *e, struct episode *x, const char *by, 
                 episode_records_keep(&e->records, x->id, x->slice);
 }
 
+static bool is_known(struct episodes *e, const char *id) {
+        int64_t generation;
+
+        return episode_find(e->first, id) || episode_is_stored(e->o.store, id, NULL, &generation);
+}
+
 void episodes_asked(struct episodes *e, const char *slice, const json_t *record, const json_t *slices) {
         const char *id = json_text_of(record, "episode"), *names[EPISODE_SLICES_MAX];
         json_t *expected, *v;
@@ -102,11 +108,10 @@ void episodes_asked(struct episodes *e, const char *slice, const json_t *record,
                second = json_number_of(record, "second");
         _cleanup_free_ char *text = NULL;
         struct episode *x;
-        int64_t generation;
         size_t i, n = 0;
 
         if (!*id || strlen(id) >= sizeof(x->id) ||
-            episodes_wants(e, id, &generation)) /* the other slices of the same */
+            is_known(e, id)) /* the other slices of the same */
                 return;
         x = episode_add(&e->first, id, e->looking);
         expected = x && slices ? asked_hosts(slices) : NULL;
@@ -141,6 +146,9 @@ static int on_known(const struct store_episode *s, void *userdata) {
 
         if (x) {
                 (void) snprintf(x->run, sizeof(x->run), "%.63s", s->run);
+                if (s->slices) /* the first of them */
+                        (void) snprintf(x->slice, sizeof(x->slice), "%.*s", (int) strcspn(s->slices, " "),
+                                        s->slices);
                 x->generation = s->generation;
                 x->suspected = s->suspected;
                 x->begun = true;
@@ -156,11 +164,14 @@ static int on_known(const struct store_episode *s, void *userdata) {
         return 0;
 }
 
-bool episodes_wants(struct episodes *e, const char *id, int64_t *ret_generation) {
+bool episodes_wants(struct episodes *e, const char *id, const char *slice, const char *host,
+                    int64_t *ret_generation) {
         const struct episode *x = episode_find(e->first, id);
 
-        if (!x)
-                return episode_is_stored(e->o.store, id, ret_generation);
+        if (!x || (!x->expected && x->begun && !streq(x->slice, slice)))
+                return episode_is_stored(e->o.store, id, slice, ret_generation);
+        if (x->expected ? !json_object_get(x->expected, host) : !streq(x->slice, slice))
+                return false;
         *ret_generation = x->generation;
         return true;
 }

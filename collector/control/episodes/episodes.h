@@ -20,6 +20,11 @@
 #define EPISODES_LOOKS_MAX   4 /* verdicts about one episode, as more answer */
 #define EPISODES_REPORT_TIME (60 * USEC_PER_SEC)
 
+/* Hosts began it for themselves; the planner's names have no dot. */
+static inline bool episode_is_own(const char *id) {
+        return startswith(id, "own.");
+}
+
 struct episodes_options {
         sd_event *event;
         struct store *store;
@@ -48,8 +53,10 @@ void episodes_asked(struct episodes *e, const char *slice, const json_t *record,
 /* The record episode/ID, as it is kept (NULL: gone): of another life of this program, or of another
  * collector. slices: of its run, as above. */
 void episodes_kept(struct episodes *e, const char *id, const json_t *record, const json_t *slices);
-/* Whether captures of this episode are wanted, and of which generation of its run; 0, or less: of any. */
-bool episodes_wants(struct episodes *e, const char *id, int64_t *ret_generation);
+/* Whether captures of this episode are wanted of this host, and of which generation of its run; 0, or less:
+ * of any. Who was asked is known, or the slices that it is about. */
+bool episodes_wants(struct episodes *e, const char *id, const char *slice, const char *host,
+                    int64_t *ret_generation);
 /* The record run/NAME: whether a stall is over, or the run. */
 void episodes_run(struct episodes *e, const json_t *run);
 /* Another collector leads: it goes on with them, from the records. */

@@ -72,6 +72,14 @@ static int next_records(struct remote_stream *t, usec_t now) {
         return t->n > 0;
 }
 
+/* They are read again, from the same place. */
+static bool halve_records(struct remote_stream *t) {
+        if (t->n <= 1)
+                return false;
+        t->max = t->n / 2;
+        return true;
+}
+
 /* Ids follow each other: one that is not there was removed before its turn. */
 static int end_records(struct remote_stream *t, bool taken, usec_t now) {
         (void) taken, (void) now;
@@ -95,6 +103,7 @@ const struct remote_kind remote_kind_events = {
         .otlp = true,
         .most = RECORDS_MAX,
         .next = next_records,
+        .halve = halve_records,
         .end = end_records,
         .forget = forget_records,
 };
@@ -106,6 +115,7 @@ const struct remote_kind remote_kind_lines = {
         .otlp = true,
         .most = RECORDS_MAX,
         .next = next_records,
+        .halve = halve_records,
         .end = end_records,
         .forget = forget_records,
 };

@@ -21,6 +21,8 @@ struct remote_kind {
         size_t most; /* rows or records of one request */
         /* What waits becomes t->request, and t->n. 1; 0: nothing waits. Asked again after -errno. */
         int (*next)(struct remote_stream *t, usec_t now);
+        /* It was refused: the next one is a smaller part of it. false: it is as small as it gets. */
+        bool (*halve)(struct remote_stream *t);
         /* It was taken, or given up: it waits no more. */
         int (*end)(struct remote_stream *t, bool taken, usec_t now);
         /* The database was replaced. Also before the first request. */
@@ -43,7 +45,11 @@ struct remote_stream {
         bool said[_REMOTE_REASON_MAX], down;
         struct remote_counters counters;
         struct {
-                struct handover batch; /* what the request is made of */
+                struct handover batch; /* what the request is made of: of these points a part, */
+                size_t done, part;     /* behind so many; 0: all that are left */
+                size_t within;         /* behind so many, among these is one that is refused; 0: not known */
+                bool pair;             /* the part is a count and its sum */
+                unsigned halved, most; /* how often the points of this batch were, and may be */
                 struct stale stale;
                 int64_t after; /* the next batch begins behind this row */
                 bool passed;   /* something was found in this round, from the first row to the last */

@@ -158,9 +158,8 @@ static void on_taken(struct remote_stream *t, uint64_t rejected, const char *wor
 
 /* In halves, until what is refused is alone. */
 static void on_refused(struct remote_stream *t, long status, const char *words) {
-        if (t->n > 1) {
-                t->max = t->n / 2;
-                t->ready = false; /* read again from the same place */
+        if (t->kind->halve(t)) {
+                t->ready = false;
                 look_again(t, 0);
                 return;
         }

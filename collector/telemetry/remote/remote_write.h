@@ -6,8 +6,9 @@
  * events and lines (store_handover.h): nothing is lost while the receiver is away, as long as the store
  * keeps it.
  *
- * Refusals that are about what is sent (400, 413, 422): the request is halved until one row or record is
+ * Refusals that are about what is sent (400, 413, 422): the request is halved until one point or record is
  * refused alone. That one is given up, and counted by reason; so is what an answer of OTLP calls rejected.
+ * Of a push whose points are refused again and again the rest is given up, for others wait behind it.
  * Refusals that a person must mend (401, 403, 404 and the like, 500 of OTLP): nothing is given up, one try a
  * minute. 429, 5xx and silence: tried again with backoff.
  */

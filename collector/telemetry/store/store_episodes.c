@@ -26,6 +26,26 @@ int store_add_capture(struct store *s, const struct store_capture *c, usec_t now
         return r < 0 ? r : 1;
 }
 
+/* A name that there is none of yet: what another run, generation or slice has is never shared, though its
+ * name was guessed. */
+static int name_new(struct store *s, const struct store_capture *c, usec_t now, char ret[static 64]) {
+        int64_t known = 0, n = 0;
+        usec_t at = c->taken > 0 ? c->taken : now;
+        int r = store_ask(s, ST_CAPTURE_OWN_COUNT,
+                          BIND(TEXT(c->host), TIME(now - MIN(now, STORE_OWN_SPAN))), &n, NULL);
+
+        if (r < 0)
+                return r;
+        if (n >= STORE_OWN_OF_HOST)
+                return -EDQUOT;
+        do {
+                (void) snprintf(ret, 64, "own.%.16s-%" PRIi64 "-%" PRIu64, c->run,
+                                MAX(c->generation, INT64_C(0)), at++);
+                r = store_ask(s, ST_EPISODE_KNOWN, BIND(TEXT(ret)), &known, NULL);
+        } while (r > 0);
+        return r;
+}
+
 int store_name_episode(struct store *s, const struct store_capture *c, usec_t now, char ret[static 64]) {
         _cleanup_query_ sqlite3_stmt *q = NULL;
         int r = store_query(s, ST_CAPTURE_OWN,
@@ -37,11 +57,9 @@ int store_name_episode(struct store *s, const struct store_capture *c, usec_t no
                 r = store_row(q);
         if (r < 0)
                 return r;
-        if (r > 0)
-                (void) snprintf(ret, 64, "%s", column_text(q, 0));
-        else
-                (void) snprintf(ret, 64, "own.%.24s-%" PRIi64 "-%" PRIu64, c->run,
-                                MAX(c->generation, INT64_C(0)), c->taken > 0 ? c->taken : now);
+        if (r == 0)
+                return name_new(s, c, now, ret);
+        (void) snprintf(ret, 64, "%s", column_text(q, 0));
         return 0;
 }
 

@@ -10,6 +10,8 @@
 #define STORE_CAPTURE_MAX      (1024 * 1024) /* bytes of one, packed */
 #define STORE_CAPTURES_OF_HOST 16            /* within STORE_CAPTURES_SPAN; more are no captures of ours */
 #define STORE_CAPTURES_SPAN    (300 * USEC_PER_SEC)
+#define STORE_OWN_OF_HOST      64 /* episodes that a host has part in by itself, within STORE_OWN_SPAN */
+#define STORE_OWN_SPAN         (24 * 3600 * USEC_PER_SEC)
 /* Of all, and at most a quarter of RetainBytes=: the oldest episodes lose theirs. */
 #define STORE_CAPTURE_BYTES ((uint64_t) 256 * 1024 * 1024)
 #define STORE_EPISODES_MAX 1000 /* verdicts that are kept */
@@ -27,7 +29,7 @@ struct store_capture {
 /* 1: stored; 0: a repeat; -EDQUOT: the host sends too many. */
 int store_add_capture(struct store *s, const struct store_capture *c, usec_t now);
 /* Of one host for itself, whose episode has no name: the one that others of the run began at about that
- * time, else a new one. */
+ * time, else a new one. -EDQUOT: the host began too many. */
 int store_name_episode(struct store *s, const struct store_capture *c, usec_t now, char ret[static 64]);
 /* Those stored behind `since`, without their data; *ret_last is the last. */
 int store_news_captures(struct store *s, int64_t since, int64_t *ret_last,
