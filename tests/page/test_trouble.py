@@ -174,6 +174,38 @@ class Fake(PageCase):
             time.sleep(0.3)
         return min(seen, key=lambda s: s["heap"])
 
+    def test_a_host_is_behind(self):
+        hosts = fake.fleet(64)
+        for h in hosts:
+            h.update(step=18203, doing="step")
+        hosts[5]["step"] -= 40
+        self.fake.hosts(hosts)
+        self.show(self.fake.url, "#/run/pretrain", "the most: s0-w5, 40 steps")
+        self.named("image", "Steps behind the first host, by slice and worker; the most: s0-w5, 40")
+        self.fit_for_all("behind")
+
+    def test_asked_by_a_person(self):
+        """What was found on a person's question holds while the run stands, and no longer."""
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        asked = {**STALL, "at": now, "suspected": False, "by": "somebody at 10.0.0.1", "confirmed": None}
+        self.fake.answers["/api/v1/episodes"] = {"episodes": [asked]}
+        self.fake.answers["/api/v1/episodes/e1"] = {**asked, "diagnosis": fake.diagnosis()}
+        hosts = fake.fleet(128)
+        for h in hosts:
+            h.update(doing="stall")
+        self.fake.hosts(hosts)
+        self.show(self.fake.url, "", "128 hosts: 1 suspect, ")
+        self.says("Run pretrain: slice s1, worker 2: it reads")
+        self.browser.run("document.querySelector('.verdicts a').click()")
+        self.says("Run pretrain stands still", "somebody at 10.0.0.1 asked; no host had suspected a stall.")
+        for h in hosts:
+            h.update(doing="step")
+        self.says("Run pretrain was asked where it stands")
+        self.browser.run("location.hash = '#/fleet'")
+        self.says("128 hosts: ")
+        self.assertNotIn("suspect", self.browser.text())
+        self.assertEqual(self.browser.errors, [])
+
     def test_slow(self):
         self.fake.hosts(fake.fleet(64))
         self.fake.delay = 2
