@@ -211,7 +211,7 @@ def see_it(lab):
               "print(json.load(answer)['episodes'][0]['episode'])")
     episode = collector.run(["python3", "-c", script], check=True).out.strip()
     files = page_view.pictures(collector, PICTURES, {
-        "fleet": ("#/fleet", f"{HOSTS} hosts"), "run": ("#/run/train", "Run train"),
+        "fleet": ("#/fleet", f"{HOSTS} hosts: 1 suspect"), "run": ("#/run/train", "Run train"),
         "stall": (f"#/stall/{episode}", "holds the run up")})
     if sys.stdin.isatty() and sys.stdout.isatty():
         with page_view.on_loopback(collector) as url:

@@ -197,7 +197,7 @@ class Fake(PageCase):
         self.show(self.fake.url, "", "128 hosts: 1 suspect, ")
         self.says("Run pretrain: slice s1, worker 2: it reads")
         self.browser.run("document.querySelector('.verdicts a').click()")
-        self.says("Run pretrain stands still", "somebody at 10.0.0.1 asked; no host had suspected a stall.")
+        self.says("Run pretrain stands still", "Asked by somebody at 10.0.0.1; no host had suspected a stall.")
         for h in hosts:
             h.update(doing="step")
         self.says("Run pretrain was asked where it stands")

@@ -86,7 +86,7 @@ function render(id) {
       h("h1", null, `Run ${text(value.run) || "–"} ${open ? "stands still" : text(value.confirmed) ? "stood still" : "was asked where it stands"}`),
       h("div", { class: open ? "lead" : "lead over", role: "group", "aria-label": "Verdict" },
         h("strong", null, text(value.summary) ? sentence(text(value.summary)) : "No verdict yet: the hosts are asked where they stand."),
-        h("div", { class: "muted" }, text(value.recovered) ? `It went on at ${clock(value.recovered)}.` : text(value.confirmed) ? `Confirmed at ${clock(value.confirmed)}.` : value.suspected === false ? `${text(value.by) || "Somebody"} asked; no host had suspected a stall.` : "Not confirmed.",
+        h("div", { class: "muted" }, text(value.recovered) ? `It went on at ${clock(value.recovered)}.` : text(value.confirmed) ? `Confirmed at ${clock(value.confirmed)}.` : value.suspected === false ? `Asked by ${text(value.by) || "somebody"}; no host had suspected a stall.` : "Not confirmed.",
           ` Its hosts were asked at ${clock(value.at)}, ${ago(value.at)}.`)),
       actions(value, diagnosis),
       facts([["Run", text(value.run) ? link("run", text(value.run)) : null], ["Generation", number(value.generation) === null ? null : count(value.generation)],
