@@ -83,7 +83,8 @@ def series(question):
 def metrics():
     names = ("tpu.duty_cycle", "tpu.hbm.usage", "tpu.hbm.limit", "tpu.run.loss")
     attributes = {"tpu.run.name": "pretrain", "tpu.chip": 0, "tpu.process": 0}
-    return [{"name": n, "attributes": attributes, "value": 0.5, "time": "2026-11-27T10:00:00Z"} for n in names]
+    rest = {"attributes": attributes, "value": 0.5, "time": "2026-11-27T10:00:00Z"}
+    return [{"name": n, **rest} for n in names]
 
 
 def diagnosis():

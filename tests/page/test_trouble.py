@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """The page with a collector that is slow, fails or lies; with 12,800 hosts; and with texts that would like to
-be markup. It stays open for 10 s, with FULL=1 for 30 minutes, or for MINUTES=. BUILD_DIR names the build."""
+be markup. It stays open for 10 s, with FULL=1 for 30 minutes, or for MINUTES=. BUILD_DIR: the build."""
 
 import json
 import os
