@@ -159,7 +159,7 @@ class Fake(PageCase):
             ("#/slice/s1", "Slice s1: 64 hosts"),
             ("#/host/s1-w2", "duty cycle by chip"),
             ("#/stall/e1", "Who waits for whom"),
-            ("#/fleet", f"{hosts[0]['step']}"),
+            ("#/fleet", f"{hosts[0]['step']:,}"),
         ):
             self.browser.run(f"location.hash = {view!r}")
             self.says(words)
