@@ -14,7 +14,7 @@ plan="
 12|20|what the packages hold
 95|170|unit tests: gcc
 250|200|units and corpora: sanitized
-905|1350|programs driven from outside
+920|2100|programs driven from outside
 390|270|network namespaces
 -|810|programs: sanitized
 -|255|fuzz: each parser for ten seconds

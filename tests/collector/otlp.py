@@ -52,9 +52,10 @@ def sum_metric(name, points, unit="1"):
     return field(2, field(1, name) + field(3, unit) + field(7, body))
 
 
-def histogram(name, count, total, unit="s"):
+def histogram(name, count, total, unit="s", attrs=None, time=None):
     p = fixed64(4, count) + double(5, total) + field(6, struct.pack("<QQ", count,
                                                                     0)) + field(7, struct.pack("<d", 1.0))
+    p += attributes(9, attrs or {}) + (fixed64(3, int(time * 1e9)) if time else b"")
     return field(2, field(1, name) + field(3, unit) + field(9, field(1, p) + field(2, 2)))
 
 

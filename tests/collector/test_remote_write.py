@@ -340,7 +340,39 @@ class Prometheus(RemoteCase):
         self.near(self.points("tpu_run_step_number[10m]", time.time()), wanted)
 
 
+    SUM, COUNT = "tpu_run_step_duration_seconds_sum", "tpu_run_step_duration_seconds_count"
+
+    def grown(self, name):
+        """{host: [(ms, value)]} of a counter, as the receiver has it."""
+        return self.points(f"{name}[10m]", time.time())
+
+    def test_has_the_step_time_of_the_page(self):
+        """The page has it from the API's series: what the sum grew, by how much the count did."""
+        self.remote(self.start_receiver())
+        now = round(time.time() - 300)
+        for k in range(20):
+            self.push("h0", [otlp.histogram("tpu.run.step.duration", 4 * k, 4.5 * k * k,
+                                            attrs={"tpu.run.name": "train"}, time=now + 10 * k)])
+        self.until(lambda: self.counted("waiting_pushes") == 0)
+        shown = [self.c.get(f"/api/v1/series?host=h0&name=tpu.run.step.duration.{part}").json["series"][0]
+                 for part in ("sum", "count")]
+        shown = [[p["value"] for p in sorted(one["points"], key=lambda p: p["time"])] for one in shown]
+        self.until(lambda: all(len(self.grown(n).get("h0", [])) == 20 for n in (self.SUM, self.COUNT)))
+        kept = [[v for _, v in self.grown(name)["h0"]] for name in (self.SUM, self.COUNT)]
+
+        def times(sums, counts):
+            return [(b - a) / (d - c) for a, b, c, d in zip(sums, sums[1:], counts, counts[1:])]
+        self.assertEqual(times(*kept), times(*shown))
+        self.assertEqual(times(*kept)[0], 4.5 / 4)
+
+
 class VictoriaMetrics(Prometheus):
+    def grown(self, name):
+        self.ask("/internal/force_flush")
+        lines = self.ask("/api/v1/export", **{"match[]": name})
+        found = map(json.loads, lines.splitlines() if isinstance(lines, str) else [])
+        return {one["metric"]["instance"]: sorted(zip(one["timestamps"], one["values"])) for one in found}
+
     def start_receiver(self):
         sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "wire"))
         import peers

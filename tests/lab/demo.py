@@ -1,25 +1,30 @@
 #!/usr/bin/python3
 """The demo: four booted hosts of two slices, two collectors over etcd, a real training by one command;
-agents, the leader and a
-rank are killed, a rank is stopped. Started by tools/demo.
+agents, the leader and a rank are killed, a rank is stopped; then a training in a container that nobody told
+us of. Started by tools/demo.
 
 One line a step, with its time. Every fact is read by an outside observer (in brackets: who) beside our
 own answer.
 """
 
 import json
+import os
 import re
 import sys
 import time
 from pathlib import Path
 
+import by_hand
 import control
 import page_view
 import scenario as s
 import slices
+from lab.tree import apt_layer, training_layer
 from scenario import LabError
 
 HOSTS, PER_SLICE = 4, 2
+UNTOLD, GO = "sweep-7", "/srv/chips-are-free"  # a training that no agent is told of, and what it waits for
+AIM = 20  # seconds up to step 1, where a demo ran before
 PICTURES = Path(__file__).resolve().parents[2] / "build/demo"
 
 
@@ -206,7 +211,7 @@ def see_it(lab):
               "print(json.load(answer)['episodes'][0]['episode'])")
     episode = collector.run(["python3", "-c", script], check=True).out.strip()
     files = page_view.pictures(collector, PICTURES, {
-        "fleet": ("#/fleet", f"{HOSTS} hosts"), "run": ("#/run/train", "Run train"),
+        "fleet": ("#/fleet", f"{HOSTS} hosts: 1 suspect"), "run": ("#/run/train", "Run train"),
         "stall": (f"#/stall/{episode}", "holds the run up")})
     if sys.stdin.isatty() and sys.stdout.isatty():
         with page_view.on_loopback(collector) as url:
@@ -237,9 +242,57 @@ def end(lab):
         return [h.name for h in lab.hosts
                 if h.sh("pgrep -f '^/usr/bin/python3 /srv/train.py' || true").strip()]
     s.wait_until(lambda: not left(), 40, "no training process on any host")
-    lab.stop()
     return (f"tpuctl stop on one host; the run reads {run['cause']} {run['status']}, no process is left "
-            "[pgrep]; hosts, namespaces and mounts removed")
+            "[pgrep]")
+
+
+def by_itself(lab):
+    """Two ranks that `podman run` starts, or without podman systemd-run: they wait for the chips, as a job
+    in somebody's own queue does. Who has run for less than a minute is taken for no training: so this is
+    early.
+    """
+    hosts = lab.hosts[:2]
+    if lab.podman:
+        for host in hosts:
+            by_hand.prepare_podman(host)
+        by_hand.start(by_hand.PODMAN, UNTOLD, hosts, GO)
+        return (f"h0, h1: podman run -d --name {UNTOLD} --device /dev/accel0 {by_hand.PODMAN[2]} … "
+                "(the image: podman import of the host's own Python)\nit waits until the chips are free")
+    by_hand.start_unit(UNTOLD, hosts, GO)
+    return (f"h0, h1: systemd-run --unit={UNTOLD} python3 /srv/loop.py …, for here is no podman "
+            f"({lab.without_podman})\nit waits until the chips are free")
+
+
+def untold(lab):
+    """It takes the chips and is found by that; one rank is stopped, and named."""
+    h0, h1 = hosts = lab.hosts[:2]
+
+    def run_of(host):
+        return next((r for r in s.ctl_json(host, "runs")["runs"]
+                     if r["name"] == UNTOLD and r["state"] == "running"), None)
+    try:
+        for host in hosts:
+            host.write(GO, "")
+            by_hand.mark(host, 1)
+        run = [s.wait_until(lambda h=h: run_of(h), 30, f"{h.name} finds who holds its chip")
+               for h in hosts][1]
+        h1.sh(f"kill -STOP {run['main_pid']}")
+        time.sleep(1)
+        done = h0.run(["tpuctl", "diagnose", "s0", "--capture"], check=False, timeout=60)
+        sentence, state = done.out.split("\n")[0], h1.sh(f"ps -o stat= -p {run['main_pid']}").strip()
+        if not re.match(rf"slice s0, worker 1 \({re.escape(h1.address('eth0'))}\) holds the run up: "
+                        r"its process \d+ is stopped", sentence):
+            raise LabError(f"exit code {done.code}: {done.err}{done.out}")
+    finally:
+        by_hand.remove(by_hand.PODMAN, UNTOLD, hosts) if lab.podman else by_hand.remove_unit(UNTOLD, hosts)
+    return (f"h1, tpuctl runs: {UNTOLD}, user {run['user']}, {run['container'] or 'no container'}, holds "
+            f"{run['devices']}\nSIGSTOP to it on h1; h0: tpuctl diagnose s0 --capture\n{sentence}\n"
+            f"[h1, ps: process {run['main_pid']} is in state {state}]")
+
+
+def clean_up(lab):
+    lab.stop()
+    return "hosts, namespaces and mounts removed"
 
 
 STEPS = [
@@ -248,6 +301,7 @@ STEPS = [
     ("Each host knows who it is", identity),
     ("Train over both slices, by one command", train),
     ("The collector's view of the fleet", fleet),
+    ("Start a training in a container by hand: no agent is told", by_itself),
     ("Kill every agent process while the training runs", kill_agents),
     ("Kill the collector that leads", kill_leader),
     ("Kill one rank", kill_rank),
@@ -256,13 +310,31 @@ STEPS = [
     ("Ask where it stands", show_stack),
     ("See it on the page", see_it),
     ("Let it go on", resume),
-    ("End the run and clean up", end),
+    ("End the run", end),
+    ("The container takes the chips, stalls, and is diagnosed", untold),
+    ("Clean up", clean_up),
 ]
+
+
+def podman_layer():
+    """What a host has below the packages to have podman, or None, and why there is none."""
+    layer = apt_layer("podman", training_layer(), "install", *by_hand.PODMAN_TOOLS)
+    try:
+        for lease in layer.leases():
+            lease.close()
+    except LabError as error:
+        return None, str(error).splitlines()[-1]
+    return layer, ""
 
 
 def main():
     teller = Teller(len(STEPS))
-    lab = slices.lab(HOSTS, PER_SLICE, collectors=2)
+    layer, why = podman_layer()
+    lab = slices.lab(HOSTS, PER_SLICE, collectors=2, unified=True, on=layer, also=by_hand.configure)
+    lab.podman, lab.without_podman = layer is not None, why
+    if began := os.environ.get("DEMO_BEGAN"):
+        print(f"step 1 begins after {time.time() - float(began):.1f} s "
+              f"(aim: {AIM} s, where a demo ran before)", flush=True)
     try:
         for title, action in STEPS:
             if not teller.step(title, lambda act=action: act(lab)) and action is boot:

@@ -41,10 +41,11 @@ def depends(debs):
     return ", ".join(sorted({c for c in clauses if re.match(r"[^\s:(]+", c).group() not in own}))
 
 
-def debs_layer(debs):
-    """Returns the topmost layer of a tree with these .debs installed; without any, the training layer."""
+def debs_layer(debs, on=None):
+    """Returns the topmost layer of a tree with these .debs installed on the training layer, or on another;
+    without any, that layer."""
     debs = whole(debs)
-    parent = training_layer()
+    parent = on or training_layer()
     if not debs:
         return parent
     if needs := depends(debs):

@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import control  # noqa: E402
 import scenario  # noqa: E402
 from lab import Lab  # noqa: E402
+from lab.prepare import debs_layer  # noqa: E402
 
 USER = "alice"
 KEPT = "/srv/checkpoints"
@@ -56,11 +57,14 @@ def configure(host, n_hosts, per_slice, registry, grant):
     host.bind_chips(scenario.CHIPS)
 
 
-def lab(n_hosts=4, per_slice=2, folder=None, registry="Kind=collector", grant=True, collectors=1):
+def lab(n_hosts=4, per_slice=2, folder=None, registry="Kind=collector", grant=True, collectors=1,
+        unified=False, on=None, also=None):
     """A lab of n_hosts in slices s0, s1, … of per_slice each, and a collector, or two over an etcd; use it
     in a with statement.
 
     With two, telemetry goes to the first alone, and every host knows both for control.
+    on: the layer that hosts have below the packages; also: called with each host (no collector) before it
+    boots.
     """
     host_deb, collector_deb = scenario.debs(folder)
 
@@ -69,9 +73,11 @@ def lab(n_hosts=4, per_slice=2, folder=None, registry="Kind=collector", grant=Tr
         urls = " ".join(f"http://{c.address('eth0')}:4318" for c in host.lab.collectors)
         configure(host, n_hosts, per_slice, registry + (f"\nEndpoint={urls}" if collectors > 1 else ""),
                   grant)
+        if also and host not in host.lab.collectors:
+            also(host)
 
-    return Lab(hosts=n_hosts, debs=[host_deb], collector=[collector_deb], collectors=collectors,
-               before_boot=before_boot)
+    return Lab(hosts=n_hosts, debs=debs_layer([host_deb], on), collector=[collector_deb],
+               collectors=collectors, unified=unified, before_boot=before_boot)
 
 
 def prepare(lab):

@@ -23,45 +23,11 @@ from lab import Lab              # noqa: E402  (the path comes first)
 from lab.check import check      # noqa: E402
 from lab.prepare import debs_layer  # noqa: E402
 from lab.tree import apt_layer   # noqa: E402
+import by_hand                   # noqa: E402
 import scenario                  # noqa: E402
 import slices                    # noqa: E402
 
-TOOLS = ("--no-install-recommends", "podman", "crun", "runc", "docker.io", "conmon", "netavark", "iptables",
-         "catatonit")
-# A host's own root is an overlay, and no other can lie on it.
-PLACES = "".join(f"mkdir -p /var/lib/{name}; mount -t tmpfs -o mode=711,size=1g tmpfs /var/lib/{name};"
-                 for name in ("containers", "docker"))
-# This kernel has no controller of pids, and crun wants to raise a limit that no host of a lab may raise.
-PODMAN = "[containers]\npids_limit=0\n[engine]\nruntime=\"runc\"\n"
-IMAGE = ("tar -C / -ch --exclude=dist-packages --exclude=test usr/bin/python3 usr/lib/python3.11 "
-         "$(ldd /usr/bin/python3 | grep -o '/lib[^ ]*' | cut -c2-)")
-PROGRAM = '''
-import os, socket, sys, time
-chip = os.open("/dev/accel0", os.O_RDWR)
-rank, other, port = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-if rank == 0:
-    server = socket.create_server(("", port))
-    link = server.accept()[0]
-else:
-    while True:
-        try:
-            link = socket.create_connection((other, port))
-            break
-        except OSError:
-            time.sleep(0.2)
-def exchange(payload):
-    link.sendall(payload)
-    left = len(payload)
-    while left:
-        left -= len(link.recv(left))
-payload, step = b"x" * 65536, 0
-while True:
-    began = time.monotonic()
-    exchange(payload)
-    time.sleep(0.2)
-    step += 1
-    print(f"completed step: {step}, seconds: {time.monotonic() - began:.3f}", flush=True)
-'''
+TOOLS = ("--no-install-recommends", "docker.io", *by_hand.PODMAN_TOOLS)
 # What the container is, and then steps; on TERM it saves, and ends with 3.
 STEPS = '''
 import os, signal, sys, time
@@ -82,8 +48,7 @@ for step in range(1, int(sys.argv[1])):
 sys.exit(7)
 '''
 MOUNT = "[Container]\nMount=/srv:ro\n[Remote]\nStart=alice\n"
-ENGINES = {"docker": ("docker", 7401, "py:1", []),
-           "podman": ("podman", 7402, "localhost/py:1", ["--log-driver", "k8s-file", "--init"])}
+ENGINES = {"docker": ("docker", 7401, "py:1", []), "podman": by_hand.PODMAN}
 
 
 def setUpModule():
@@ -98,10 +63,9 @@ def before_boot(host):
     if host in host.lab.hosts:
         host.lab_collector_address = host.lab.collector.address("eth0")
         slices.configure(host, 2, 2, "Kind=collector", grant=False)
-        host.write("/srv/loop.py", PROGRAM)
+        by_hand.configure(host)
         host.write("/srv/steps.py", STEPS)
         host.write("/etc/tpu-hostd/authority.conf.d/50-image.conf", MOUNT)
-        host.write("/etc/containers/containers.conf", PODMAN)
     else:
         scenario.configure(host, 2, scenario.WANTED_MTU)
 
@@ -115,34 +79,15 @@ class Containers(unittest.TestCase):
                                             before_boot=before_boot))
         for host in cls.lab.hosts:
             host.sh("useradd -m -G tpu-run alice")
-            host.sh("systemctl stop docker docker.socket containerd podman.socket; umask 022;" + PLACES +
+            host.sh("systemctl stop docker docker.socket containerd podman.socket; umask 022;" +
+                    by_hand.place("containers", "docker") +
                     "rm -rf /run/containers/storage /run/libpod; systemctl start docker", timeout=120)
-            host.sh(f"{IMAGE} >/var/tmp/py.tar", timeout=120)
+            host.sh(f"{by_hand.IMAGE} >/var/tmp/py.tar", timeout=120)
             host.sh("docker import /var/tmp/py.tar py:1; podman import -q /var/tmp/py.tar localhost/py:1",
                     timeout=120)
 
-    def remove(self, command, name):
-        for host in self.lab.hosts:
-            host.sh(f"{command} rm -f {name}", timeout=60, check=False)
-            self.mark(host, 0)
-
     def run_of(self, host, name):
         return {r["name"]: r for r in json.loads(host.sh("tpuctl runs --json"))["runs"]}.get(name)
-
-    def start(self, engine, name):
-        command, port, image, options = ENGINES[engine]
-        for rank, host in enumerate(self.lab.hosts):
-            host.run([command, "run", "-d", "--name", name, "--network", "host", "--user", "1000:1000",
-                      "--device", "/dev/accel0", "-v", "/srv:/srv:ro", *options, image,
-                      "/usr/bin/python3", "/srv/loop.py", str(rank), f"h{1 - rank}", str(port)],
-                     check=True, timeout=60, properties=("KillMode=process",))  # conmon outlives podman
-            self.mark(host, 1)
-
-    def mark(self, host, opened):
-        """The number that vfio-pci raises when a chip is opened; a node of the null device has none, and the
-        nodes of a container are not the host's, which are watched."""
-        for device in host.path("/sys/bus/pci/devices").iterdir():
-            (device / "enable").write_text(f"{opened}\n")
 
     def step(self, host, name):
         run = self.run_of(host, name)
@@ -152,8 +97,8 @@ class Containers(unittest.TestCase):
         command, name, (h0, h1) = ENGINES[engine][0], f"train-{engine}", self.lab.hosts
         for host in self.lab.hosts:
             host.sh("chmod 0666 /dev/accel0")
-        self.addCleanup(self.remove, command, name)
-        self.start(engine, name)
+        self.addCleanup(by_hand.remove, ENGINES[engine], name, self.lab.hosts)
+        by_hand.start(ENGINES[engine], name, self.lab.hosts)
         for host in self.lab.hosts:
             host.wait_for(lambda h=host: self.run_of(h, name), 120, "who holds the chip is found")
             run = self.run_of(host, name)
@@ -191,7 +136,7 @@ class Containers(unittest.TestCase):
         at = self.step(h0, name)
         h0.wait_for(lambda: self.step(h0, name) > at + 5, 60, "it goes on")
         # Its end.
-        self.remove(command, name)
+        by_hand.remove(ENGINES[engine], name, self.lab.hosts)
         for host in self.lab.hosts:
             host.wait_for(lambda h=host: self.run_of(h, name)["state"] == "exited", 30, "its end is seen")
         self.assertNotEqual(self.run_of(h1, name)["cause"], "success")

@@ -232,7 +232,7 @@ def prune(keep_debs=6, keep_others=1):
     layers = cache_dir() / "layers"
     limits = {"debs": keep_debs, "depends": keep_debs, "training": keep_others, "kernel": keep_others,
               "vm": keep_others, "base": keep_others, "contrib": keep_others, "mpi": keep_others,
-              "hub": keep_others, "containers": keep_others,
+              "hub": keep_others, "containers": keep_others, "podman": keep_others,
               "image": keep_debs, "forgotten": keep_debs}  # of test_image.py, which removes its own
     for name, keep in limits.items():
         by_age = sorted(layers.glob(f"{name}-*"), key=lambda p: p.stat().st_mtime, reverse=True)

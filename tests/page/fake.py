@@ -59,6 +59,44 @@ def fleet(n, of_slice=64):
     return hosts
 
 
+def event(i):
+    return {
+        "id": i,
+        "time": "2026-11-27T10:00:00Z",
+        "name": "tpu.check.changed",
+        "severity": "WARN",
+        "service": "tpu-hostd",
+        "host": f"s{i}-w0",
+        "sentence": f"check nic.mtu: WARN, {i}",
+    }
+
+
+def series(question):
+    """What is asked for, of a minute; the last value is another each time."""
+    now = time.time()
+    at = [time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now - i)) for i in range(60, 0, -1)]
+    points = [{"time": t, "value": float(i)} for i, t in enumerate(at)]
+    attributes = {"tpu.run.name": "pretrain", "tpu.chip": 0}
+    return {"series": [{"name": question["name"], "attributes": attributes, "points": points}]}
+
+
+def metrics():
+    names = ("tpu.duty_cycle", "tpu.hbm.usage", "tpu.hbm.limit", "tpu.run.loss")
+    attributes = {"tpu.run.name": "pretrain", "tpu.chip": 0, "tpu.process": 0}
+    rest = {"attributes": attributes, "value": 0.5, "time": "2026-11-27T10:00:00Z"}
+    return [{"name": n, **rest} for n in names]
+
+
+def diagnosis():
+    frames = [{"function": f, "file": "train.py", "line": 7} for f in ("main", "train_step", "read")]
+    return {
+        "suspects": [{"host": "s1-w2", "slice": "s1", "worker": 2, "score": 0.9, "sentence": "it reads",
+                      "chain": [{"pid": 1, "tid": 1, "command": "python3", "kind": "pipe"}]}],
+        "classes": [{"kind": "lock", "in": "all-reduce", "ranks": 63, "hosts": "s1[0-1,3-63]"}],
+        "tree": {"hosts": 64, "frames": frames[:2], "children": [{"hosts": 1, "frames": frames[2:]}]},
+    }
+
+
 class Fake:
     """answers: path (without its question) to a value, (status, value), bytes, or a function of the question;
     delay: seconds before each answer of the API; down: connections are closed instead."""

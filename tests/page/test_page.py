@@ -106,6 +106,7 @@ class Page(PageCase):
         self.named("image", "15 ranks wait in all-reduce wait for s1-5")
         self.named("image", "Merged stacks of 16 hosts. Odd frames: ")
         self.named("table", "Hosts by score")
+        self.named("table", "Segments sent again, from host to peer")
         self.assertIn(sentence, b.run("document.querySelector('.lead strong').textContent"))
 
     def it_goes_on(self):

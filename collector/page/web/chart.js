@@ -67,19 +67,21 @@ export function chart() {
       series: [{ value: (_, v) => (v ? new Date(v * 1000).toISOString().slice(11, 19) : "–") },
         ...series.map((s, i) => ({ label: text(s.label), stroke: colour(`line-${i % LINES}`), width: 1.5, spanGaps: true,
           value: (_, v) => (v === null || v === undefined ? "–" : next.show(v)) }))],
-      axes: [{ stroke: colour("muted"), grid, ticks: grid, values: (_, ticks) => ticks.map((t) => new Date(t * 1000).toISOString().slice(11, 16)) },
+      axes: [{ stroke: colour("muted"), grid, ticks: grid, values: (_, ticks) => ticks.map((t) => new Date(t * 1000).toISOString().slice(11, ticks.at(-1) - ticks[0] < 300 ? 19 : 16)) },
         { stroke: colour("muted"), grid, ticks: grid, size: 64, values: (_, ticks) => ticks.map(next.show) }],
     }, aligned(series), place);
     place.querySelector(".u-legend")?.setAttribute("aria-label", `${next.title}: values`);
     drawn = names;
     last();
   };
-  // The legend has the last values while nobody points at others.
+  // The legend has the last values while nobody points at others: once uPlot has drawn, which empties it.
   function last() {
-    if (plot.cursor.idx === null || plot.cursor.idx === undefined) 
-      plot.setLegend({ idxs: plot.data.map((values) => values.findLastIndex((v) => v !== null && v !== undefined)) });
+    setTimeout(() => {
+      if (plot && (plot.cursor.idx === null || plot.cursor.idx === undefined))
+        plot.setLegend({ idxs: plot.data.map((values) => values.findLastIndex((v) => v !== null && v !== undefined)) });
+    });
   }
-  place.addEventListener("pointerleave", () => plot && setTimeout(() => plot && last()));
+  place.addEventListener("pointerleave", last);
   element.dispose = () => {
     sizes.disconnect();
     removeEventListener("resize", redraw);

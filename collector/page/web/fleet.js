@@ -5,7 +5,7 @@ import { h, link, list, number, part, table, text } from "./dom.js";
 import { columnsOf, hostGrid } from "./grid.js";
 import { longTable } from "./list.js";
 import { count, lookOf, LOOKS, many, ODD, share, span } from "./look.js";
-import { EPISODES, episodes, eventList, hosts, HOSTS, isOpen, reasonOf, RUNS, stateOf, verdicts } from "./pieces.js";
+import { EPISODES, episodes, eventList, hosts, HOSTS, isOpen, isRoutine, reasonOf, RUNS, stateOf, verdicts } from "./pieces.js";
 
 const filter = { look: null, words: "" };
 let again = () => {};
@@ -58,12 +58,15 @@ export function runSum(run) {
     worst: [...looks.keys()].sort((a, b) => a.rank - b.rank)[0] ?? null };
 }
 
+// What a run does, in the word of its oddest host: a run is stalled where a host of it is the suspect.
+export const runLook = (sum) => (sum.worst?.word === "suspect" ? LOOKS.find((look) => look.word === "stalled") : sum.worst);
+
 function runTable(every) {
   const living = every.some((run) => run.hosts.length), runs = every.filter((run) => run.hosts.length || text(run.record.state) !== "ended" || !living);
   return h("section", { "aria-label": "Runs" }, h("h2", null, "Runs"),
     table("Runs", ["Run", "State", "Hosts", "Step", "Step time", "Goodput", "Restarts"], runs.map((run) => {
       const { sum } = run, state = text(run.record.state) || "adopted";
-      return [link("run", run.name), state === "running" || state === "adopted" ? sum.worst ? stateOf(sum.worst) : state : state,
+      return [link("run", run.name), (state === "running" || state === "adopted") && sum.worst ? stateOf(runLook(sum)) : state,
         count(run.hosts.length), [count(sum.step), sum.behind ? h("span", { class: "muted" }, ` (−${count(sum.behind)})`) : null], span(sum.seconds),
         share(sum.goodput), count(number(run.record.restarts) ?? 0)];
     }), "no host has one"));
@@ -110,8 +113,8 @@ function render() {
         part("hosts", longTable, { caption: many(rows.length, "host"), heads: ["Host", "State", "Why", "Slice", "Run", "Step"],
           rows: rows.map(({ host, look }) => ({ key: text(host.name), href: `#/host/${encodeURIComponent(text(host.name))}`,
             cells: () => [text(host.name), stateOf(look), reasonOf(host), `${text(host.slice, "–")}/${number(host.worker_id) ?? "–"}`,
-              text(host.run, "–"), number(host.step) ?? "–"] })) }))),
-    h("div", { class: "two" }, runTable(runs), eventList(feed.events.filter((e) => text(e.name) !== "tpu.run.captured").slice(-20))),
+              text(host.run, "–"), count(number(host.step))] })) }))),
+    h("div", { class: "two" }, runTable(runs), eventList(feed.events.filter((e) => !isRoutine(e)).slice(-20))),
   ];
 }
 

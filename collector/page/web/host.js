@@ -3,7 +3,7 @@
 import { answer } from "./data.js";
 import { command, h, link, list, number, object, part, quoted, table, text } from "./dom.js";
 import { chart, points, rate } from "./chart.js";
-import { ago, bytes, clock, count, lookOf, many, ODD, share, span, when } from "./look.js";
+import { ago, bytes, clock, count, lookOf, many, ODD, share, since, span, when } from "./look.js";
 import { eventList, facts, onCall, reasonOf, telemetry, verdicts, whenThere, EPISODES, episodes, isOpen } from "./pieces.js";
 
 const path = (name) => `/api/v1/hosts/${encodeURIComponent(name)}`;
@@ -105,7 +105,7 @@ function render(name) {
       const look = lookOf(value), metrics = metricsOf(value);
       return [
         h("div", { class: look.rank <= ODD ? "lead" : "lead over" }, h("strong", null, look.word), reasonOf(value) ? `: ${reasonOf(value)}` : null,
-          h("div", { class: "muted" }, `heard ${span(value.age_seconds)} ago`)),
+          h("div", { class: "muted" }, `heard ${since(value.age_seconds)}`)),
         verdicts(episodes().filter((e) => isOpen(e) && Array.isArray(e.slices) && e.slices.includes(text(value.slice)))),
         facts([["Slice", text(value.slice) ? [link("slice", text(value.slice)), `, worker ${number(value.worker_id) ?? "–"}`] : null],
           ["Run", text(value.run) ? link("run", text(value.run)) : "none"], ["Step", number(value.step) === null ? null : count(value.step)],

@@ -2,7 +2,7 @@
 // A table of any length: only the rows in sight are in the document. Arrow keys move from row to row.
 import { h, morph } from "./dom.js";
 
-const ROW = 32, SPARE = 6;
+const ROW = 32, SPARE = 6, LEAST = 13; // as many as the highest that it gets has room for
 
 // props: { caption, heads: [text], rows: [{ key, href, cells: () => [cell] }] }; the first cell is the link.
 export function longTable() {
@@ -21,12 +21,13 @@ export function longTable() {
   }
   function draw() {
     pending = 0;
-    const n = props.rows.length, seen = Math.ceil(element.clientHeight / ROW) || 12;
+    const n = props.rows.length, seen = Math.max(Math.ceil(element.clientHeight / ROW), LEAST);
     const from = Math.max(0, Math.min(Math.floor(element.scrollTop / ROW) - SPARE, n - seen));
     const to = Math.min(n, from + seen + 2 * SPARE);
     const rows = props.rows.slice(from, to).map((row, i) => h("tr", { "aria-rowindex": from + i + 2, "data-index": from + i },
       row.cells().map((cell, column) => column === 0
-        ? h("th", { scope: "row" }, h("a", { href: row.href }, cell)) : h("td", null, cell))));
+        ? h("th", { scope: "row" }, h("a", { href: row.href }, cell))
+        : props.heads[column] === "Why" ? h("td", { class: "why", title: cell || null }, cell) : h("td", null, cell))));
     inner.setAttribute("aria-rowcount", n + 1);
     morph(body, [spacer(from), ...rows, spacer(n - to)]);
     if (focus >= from && focus < to) {

@@ -55,7 +55,8 @@ export function span(seconds) {
   if (n < 7200) return `${Math.round(n / 60)} min`;
   return n < 172800 ? `${Math.round(n / 3600)} h` : `${Math.round(n / 86400)} d`;
 }
-export const share = (n) => (number(n) === null ? "–" : `${(n * 100).toFixed(n > 0.995 ? 1 : 0)} %`);
+export const since = (seconds) => (number(seconds) !== null && seconds < 1 ? "just now" : `${span(seconds)} ago`);
+export const share = (n) => (number(n) === null ? "–" : n > 0 && n < 0.005 ? "< 1 %" : `${(n * 100).toFixed(n > 0.995 && n < 1 ? 1 : 0)} %`);
 export const count = (n) => (number(n) === null ? "–" : n.toLocaleString("en-US"));
 export const many = (n, one, more = `${one}s`) => `${count(n)} ${n === 1 ? one : more}`;
 export function bytes(n) {
@@ -74,4 +75,4 @@ export function clock(value) {
   const iso = new Date(at).toISOString();
   return Math.abs(Date.now() - at) < 20 * 3600e3 ? `${iso.slice(11, 19)} UTC` : `${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC`;
 }
-export const ago = (value) => (when(value) === null ? "–" : `${span(Math.max(0, (Date.now() - when(value)) / 1000))} ago`);
+export const ago = (value) => (when(value) === null ? "–" : since((Date.now() - when(value)) / 1000));

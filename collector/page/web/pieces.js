@@ -15,13 +15,31 @@ export function stateOf(look) {
 }
 export const hostState = (host) => stateOf(lookOf(host));
 
-// Why a host is as it is, in one line.
-export const reasonOf = (host) => blamedFor(host) || text(host.suspicion) ||
-  (host.registry === "missing" ? text(host.missing) || "missing" : text(host.orders) || text(host.reasons));
+// Why a host is as it is, in one line: of one that is stalled no word of its checks, which are not why.
+// Of a verdict, what comes behind the words that say which host it is.
+const behindName = (words) => words.slice(words.indexOf(": ") < 0 ? 0 : words.indexOf(": ") + 2).replaceAll("`", "");
+export const reasonOf = (host) => behindName(blamedFor(host)) || text(host.suspicion) ||
+  (lookOf(host).word === "stalled" ? "no step for longer than is usual"
+    : host.registry === "missing" ? text(host.missing) || "missing" : text(host.orders) || text(host.reasons));
 
 // Whom verdicts name that still hold: to be called before anything is drawn.
 export const markSuspects = () => suspect(new Map(episodes().filter((e) => isOpen(e) && text(e.named)).map((e) => [text(e.named), text(e.summary)])));
-export const isOpen = (episode) => text(episode.confirmed) !== "" && text(episode.recovered) === "";
+const confirmed = (episode) => text(episode.confirmed) !== "" && text(episode.recovered) === "";
+
+// Runs of which a host says that they stall; looked for once for an answer.
+let standing = { value: null, runs: new Set() };
+function stands(run) {
+  const { value } = answer(HOSTS);
+  if (standing.value !== value) standing = { value, runs: new Set(hosts().filter((host) => text(host.doing) === "stall").map((host) => text(host.run))) };
+  return standing.runs.has(run);
+}
+
+// The verdict of a stall holds until the run goes on. A person's question is about a moment: what it named holds
+// while the run stands, and nothing newer is known of it.
+const ASKED = 600e3;
+const isNewest = (episode) => !episodes().some((e) => text(e.run) === text(episode.run) && (confirmed(e) || (when(e.at) ?? 0) > when(episode.at)));
+export const isOpen = (episode) => confirmed(episode) || (text(episode.outcome) === "named" && text(episode.recovered) === "" &&
+  Date.now() - (when(episode.at) ?? 0) < ASKED && stands(text(episode.run)) && isNewest(episode));
 
 export function verdicts(shown) {
   return shown.length === 0 ? null : h("ul", { class: "verdicts", "aria-label": "Stalls" }, shown.map((e) =>
@@ -34,6 +52,10 @@ export function verdicts(shown) {
 export function telemetry() {
   return feed.elsewhere ? h("p", { role: "note" }, `telemetry goes to ${feed.elsewhere}: events, series and lines are there`) : null;
 }
+
+// That a host was asked for its stacks, and what it answered: the verdict says what came of it.
+export const isRoutine = (event) => /^tpu\.(run|stack)\.captured$/.test(text(event.name)) ||
+  (text(event.name) === "tpu.api.acted" && text(object(event.body).call).endsWith("/capture"));
 
 export function eventList(events, title = "What happened lately") {
   const shown = [...events].sort((a, b) => (when(b.time) ?? 0) - (when(a.time) ?? 0));

@@ -3,7 +3,8 @@
 import { answer, isAsked } from "./data.js";
 import { command, h, link, list, number, object, part, quoted, table, text } from "./dom.js";
 import { chart, points } from "./chart.js";
-import { runSum } from "./fleet.js";
+import { runLook, runSum } from "./fleet.js";
+import { lagStrip } from "./lag.js";
 import { longTable } from "./list.js";
 import { clock, count, lookOf, many, share, span, when } from "./look.js";
 import { EPISODES, episodes, facts, hosts, HOSTS, hostState, isOpen, onCall, reasonOf, telemetry, verdicts } from "./pieces.js";
@@ -14,6 +15,8 @@ const CAUSES = [["step", "stepping"], ["start", "starting"], ["compile", "compil
 
 const here = (name) => hosts().filter((host) => text(host.run) === name && host.registry !== "missing");
 const oddFirst = (list_) => [...list_].sort((a, b) => lookOf(a).rank - lookOf(b).rank || (number(b.step_seconds) ?? 0) - (number(a.step_seconds) ?? 0) ||
+  (number(a.worker_id) ?? 0) - (number(b.worker_id) ?? 0));
+const byPlace = (list_) => [...list_].sort((a, b) => text(a.slice).localeCompare(text(b.slice), "en", { numeric: true }) ||
   (number(a.worker_id) ?? 0) - (number(b.worker_id) ?? 0));
 const recordPath = (name) => `/api/v1/runs/${encodeURIComponent(name)}`;
 const linesPath = (name) => `${recordPath(name)}/logs?limit=40`;
@@ -55,6 +58,9 @@ function generations(record) {
     table("Generations", ["Generation", "From", "To", "Slices", "Why"], rows.reverse())) : null;
 }
 
+const earlier = (stalls) => (stalls.length === 0 ? null
+  : h("section", { "aria-label": "Earlier" }, h("h2", null, "When its stacks were asked for before"), verdicts(stalls)));
+
 function lastLines(name) {
   const lines = list(answer(linesPath(name)).value?.lines);
   return h("section", { "aria-label": "What it printed last" }, h("h2", null, "What it printed last"), telemetry(),
@@ -70,7 +76,7 @@ function render(name) {
   if (!known && mine.length === 0) return [h("h1", null, `Run ${name}`), h("p", { role: "alert" },
     answer(HOSTS).value === null ? "asking the collector …" : "no host has this run, and the registry has no record of it"), command("tpuctl runs --fleet")];
   return [
-    h("h1", null, `Run ${name}: `, known && text(record.state) !== "running" ? text(record.state) : sum.worst ? sum.worst.word.replace("suspect", "stalled") : "–"),
+    h("h1", null, `Run ${name}: `, known && text(record.state) !== "running" ? text(record.state) : runLook(sum)?.word ?? "–"),
     verdicts(stalls.filter(isOpen)),
     facts([["Step", sum.step === null ? null : count(sum.step)], ["Step time", span(sum.seconds)], ["Goodput, least of its hosts", share(sum.goodput)],
       ["Hosts", many(mine.length, "host")], ["Generation", known ? count(number(record.generation)) : "adopted: others started it"],
@@ -80,17 +86,18 @@ function render(name) {
       ["Slices", list(record.slices).map((s, i) => [i ? ", " : "", link("slice", text(s.slice))])]].filter(([, v]) => !Array.isArray(v) || v.length)),
     h("div", { class: "two" },
       h("section", { "aria-label": "Its hosts" }, h("h2", null, "Its hosts, odd ones first"),
-        part("run-hosts", longTable, { caption: many(mine.length, "host"), heads: ["Host", "State", "Slice", "Step", "Behind", "Step time", "Goodput", "Why"],
-          rows: ordered.map((host) => ({ href: `#/host/${encodeURIComponent(text(host.name))}`, cells: () => [text(host.name), hostState(host),
-            `${text(host.slice, "–")}/${number(host.worker_id) ?? "–"}`, number(host.step) ?? "–", most !== null && number(host.step) !== null ? count(most - host.step) : "–",
-            span(host.step_seconds), share(host.goodput), reasonOf(host)] })) })),
+        part("run-hosts", longTable, { caption: many(mine.length, "host"), heads: ["Host", "State", "Why", "Step", "Behind", "Step time", "Goodput", "Slice"],
+          rows: ordered.map((host) => ({ href: `#/host/${encodeURIComponent(text(host.name))}`, cells: () => [text(host.name), hostState(host), reasonOf(host),
+            count(number(host.step)), most !== null && number(host.step) !== null ? count(most - host.step) : "–",
+            span(host.step_seconds), share(host.goodput), `${text(host.slice, "–")}/${number(host.worker_id) ?? "–"}`] })) })),
       h("section", { "aria-label": "Step time" }, h("h2", null, "Step time"),
         part(`steps-${name}`, chart, { title: `seconds a step, ${mine.length > CHARTED ? `the oddest ${CHARTED} hosts` : "by host"}`, show: span, asked: charted(name).every((host) => isAsked(seriesPath(host, "tpu.run.step.duration.sum"))),
           series: charted(name).map((host) => ({ label: host,
             points: stepTimes(ofRun(seriesPath(host, "tpu.run.step.duration.sum"), name), ofRun(seriesPath(host, "tpu.run.step.duration.count"), name)) })) }),
         worst ? timeBar(name, worst) : null)),
+    lagStrip(byPlace(mine), most),
     generations(record),
-    verdicts(stalls.filter((e) => !isOpen(e)).slice(0, 5)),
+    earlier(stalls.filter((e) => !isOpen(e)).slice(0, 5)),
     lastLines(name),
     h("section", { "aria-label": "What you can do" }, h("h2", null, "What you can do"),
       [...new Set(mine.map((host) => text(host.slice)).filter(Boolean))].slice(0, 2).map((slice) => command(`tpuctl diagnose ${quoted(slice)} --capture`)),

@@ -35,10 +35,10 @@ function render(name) {
         part("grid", hostGrid, { label: `${many(mine.length, "host")} of slice ${name}`, slices: slicesOf(cells),
           open: (host) => (location.hash = `#/host/${encodeURIComponent(text(host.name))}`) })),
       h("section", { "aria-label": "Hosts as a table" }, h("h2", null, "Odd ones first"),
-        part("hosts", longTable, { caption: many(mine.length, "host"), heads: ["Host", "State", "Worker", "Run", "Step", "Why"],
+        part("hosts", longTable, { caption: many(mine.length, "host"), heads: ["Host", "State", "Why", "Worker", "Run", "Step"],
           rows: [...cells].sort((a, b) => a.look.rank - b.look.rank || (number(a.host.worker_id) ?? 0) - (number(b.host.worker_id) ?? 0)).map(({ host }) => ({
-            href: `#/host/${encodeURIComponent(text(host.name))}`, cells: () => [text(host.name), hostState(host), number(host.worker_id) ?? "–",
-              text(host.run, "–"), number(host.step) ?? "–", reasonOf(host)] })) }))),
+            href: `#/host/${encodeURIComponent(text(host.name))}`, cells: () => [text(host.name), hostState(host), reasonOf(host),
+              number(host.worker_id) ?? "–", text(host.run, "–"), count(number(host.step))] })) }))),
     old.length ? h("section", { "aria-label": "Captures" }, h("h2", null, "When its stacks were asked for"), verdicts(old.slice(0, 10))) : null,
     h("section", { "aria-label": "What you can do" }, h("h2", null, "What you can do"),
       command(`tpuctl diagnose ${quoted(name)} --capture`), command(`tpuctl events --slice ${quoted(name)}`), onCall("host-missing")),

@@ -3,8 +3,9 @@
 import { answer } from "./data.js";
 import { command, h, link, list, number, object, part, quoted, sentence, svg, table, text } from "./dom.js";
 import { boxesOf, frameText, icicle, listed } from "./icicle.js";
+import { linkMatrix } from "./links.js";
 import { ago, clock, count, many, span, when } from "./look.js";
-import { facts, onCall, telemetry, whenThere } from "./pieces.js";
+import { EPISODES, facts, HOSTS, isOpen, isRoutine, onCall, telemetry, whenThere } from "./pieces.js";
 import { graphOf, picture } from "./waits.js";
 
 const path = (id) => `/api/v1/episodes/${encodeURIComponent(id)}`;
@@ -16,14 +17,17 @@ function eventPaths(id) {
     `/api/v1/events?slice=${encodeURIComponent(s)}&from=${encodeURIComponent(new Date(at - BEFORE).toISOString())}&limit=500`);
 }
 
+// Whether a person's question still holds is seen on the hosts (isOpen).
+const needsHosts = (id) => answer(path(id)).value !== null && !text(answer(path(id)).value.confirmed);
+
 function suspects(diagnosis) {
   const named = list(diagnosis.suspects).slice(0, 8);
   return named.length === 0 ? null : h("section", { "aria-label": "Suspects" }, h("h2", null, "Who is named, and why"),
     table("Hosts by score", ["Host", "Score", "Sentence", "Details"], named.map((s) => [text(s.host) ? link("host", text(s.host)) : `worker ${number(s.worker) ?? "–"}`,
       (number(s.score) ?? 0).toFixed(2), sentence(text(s.sentence)), (Array.isArray(s.details) ? s.details : []).filter((d) => typeof d === "string").join(" · ")])),
     named.slice(0, 2).map((s) => (list(s.chain).length === 0 ? null
-      : table(`The chain of waits on ${text(s.host)}`, ["Process", "Thread", "Stands in", "Waits for"], list(s.chain).slice(0, 20).map((c) =>
-        [`${text(c.command, "–")} (${number(c.pid) ?? "–"})`, `${text(c.name)} ${number(c.tid) ?? ""}`, text(c.kind), text(c.waits) || "nobody that is known"])))));
+      : [h("h3", null, `The chain of waits on ${text(s.host)}`), table(`The chain of waits on ${text(s.host)}`, ["Process", "Thread", "Stands in", "Waits for"], list(s.chain).slice(0, 20).map((c) =>
+        [`${text(c.command, "–")} (${number(c.pid) ?? "–"})`, `${text(c.name)} ${number(c.tid) ?? ""}`, text(c.kind), text(c.waits) || "nobody that is known"]))])));
 }
 
 function waits(diagnosis) {
@@ -44,9 +48,11 @@ function tree(diagnosis) {
       table("Frames, odd ones first", ["Frame", "Hosts", "Which", "Depth"], listed(boxes).map((b) => [b.name, count(b.hosts), b.set, b.depth + 1]))));
 }
 
+const around = (id, at) => eventPaths(id).flatMap((p) => list(answer(p).value?.events))
+  .filter((e) => when(e.time) !== null && when(e.time) <= at + AFTER && when(e.time) >= at - BEFORE && !isRoutine(e));
+
 function evidence(id, value) {
-  const at = when(value.at), events = eventPaths(id).flatMap((p) => list(answer(p).value?.events))
-    .filter((e) => when(e.time) !== null && when(e.time) <= at + AFTER && when(e.time) >= at - BEFORE && text(e.name) !== "tpu.run.captured");
+  const at = when(value.at), events = at === null ? [] : around(id, at);
   if (at === null) return null;
   const shown = events.filter((e) => /WARN|ERROR|FATAL/.test(text(e.severity)) || text(e.name).startsWith("tpu.run."))
     .sort((a, b) => when(a.time) - when(b.time)).slice(-200);
@@ -61,7 +67,8 @@ function evidence(id, value) {
       table("Events around the stall", ["When", "Host", "What"], shown.map((e) => {
         const off = (when(e.time) - at) / 1000;
         return [`${off < 0 ? "−" : "+"}${span(Math.abs(off))}`, text(e.service) === "tpu-hostd" ? link("host", text(e.host)) : text(e.host), text(e.sentence) ? sentence(text(e.sentence)) : text(e.name)];
-      }))]);
+      }))],
+    linkMatrix(events));
 }
 
 function actions(value, diagnosis) {
@@ -74,19 +81,19 @@ function actions(value, diagnosis) {
 
 function render(id) {
   return whenThere(path(id), (value) => {
-    const diagnosis = object(value.diagnosis), open = text(value.confirmed) && !text(value.recovered);
+    const diagnosis = object(value.diagnosis), open = isOpen(value);
     return [
-      h("h1", null, `Run ${text(value.run) || "–"} stands still`),
+      h("h1", null, `Run ${text(value.run) || "–"} ${open ? "stands still" : text(value.confirmed) ? "stood still" : "was asked where it stands"}`),
       h("div", { class: open ? "lead" : "lead over", role: "group", "aria-label": "Verdict" },
         h("strong", null, text(value.summary) ? sentence(text(value.summary)) : "No verdict yet: the hosts are asked where they stand."),
-        h("div", { class: "muted" }, text(value.recovered) ? `It went on at ${clock(value.recovered)}.` : text(value.confirmed) ? `Confirmed at ${clock(value.confirmed)}.` : "Not confirmed.",
-          ` Asked ${clock(value.at)}, ${ago(value.at)}.`)),
+        h("div", { class: "muted" }, text(value.recovered) ? `It went on at ${clock(value.recovered)}.` : text(value.confirmed) ? `Confirmed at ${clock(value.confirmed)}.` : value.suspected === false ? `Asked by ${text(value.by) || "somebody"}; no host had suspected a stall.` : "Not confirmed.",
+          ` Its hosts were asked at ${clock(value.at)}, ${ago(value.at)}.`)),
       actions(value, diagnosis),
       facts([["Run", text(value.run) ? link("run", text(value.run)) : null], ["Generation", number(value.generation) === null ? null : count(value.generation)],
         ["Slices", slicesOf(value).map((s, i) => [i ? ", " : "", link("slice", s)])], ["Answered", `${number(value.answered) ?? "–"} of ${number(value.hosts) ?? "–"} hosts`],
-        ["Suspected by", text(value.by)], ["Because", text(value.why)], ["Outcome", text(value.outcome)], ["Episode", text(value.episode)]]),
+        [value.suspected === false ? "Asked by" : "Suspected by", text(value.by)], ["Because", text(value.why)], ["Outcome", text(value.outcome)], ["Episode", text(value.episode)]]),
       waits(diagnosis), suspects(diagnosis), tree(diagnosis), evidence(id, value)];
   });
 }
 
-export const stall = { title: () => "Stall", paths: (id) => [path(id), ...eventPaths(id)], render: (id) => [render(id)].flat() };
+export const stall = { title: () => "Stall", paths: (id) => [path(id), EPISODES, ...(needsHosts(id) ? [HOSTS] : []), ...eventPaths(id)], render: (id) => [render(id)].flat() };
