@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the kernel leaves to the processes of a run: open files, tasks, ports, CPUs, TCP as a whole. */
 #include "device_owners.h"
-#include "intent.h"
+#include "limits_tcp.h"
 #include "memory.h"
 #include "paths.h"
-#include "sysctl.h"
 #include "texts.h"
 #include "words.h"
 
@@ -80,129 +79,35 @@ static void judge_cpus(const struct host *h, struct sink *s) {
                    all);
 }
 
-/* What a connection cannot be fast without, whatever the profile wants. */
-static bool judge_switches(const struct host *h, struct sink *s) {
-        static const char *const needed[] = { "tcp_window_scaling", "tcp_sack", "tcp_moderate_rcvbuf" };
-        size_t good = 0;
+#define MAPS_LEAST 65530 /* the kernel's own; check_words.def says it, too */
 
-        for (size_t i = 0; i < ELEMENTSOF(needed); i++) {
-                char path[80], name[48];
-                uint64_t on;
-                int r;
-
-                (void) snprintf(path, sizeof(path), "/proc/sys/net/ipv4/%s", needed[i]);
-                (void) snprintf(name, sizeof(name), "net.ipv4.%s", needed[i]);
-                r = host_read_u64(h, path, &on);
-                good += r == 0 && on != 0;
-                if (r < 0)
-                        probe_tell(s, WORDS_TCP_UNREADABLE, name, strerror(-r), "%s", "");
-                else if (on == 0)
-                        probe_tell(s, WORDS_TCP_WITHOUT, name, NULL, "0");
-        }
-        return good == ELEMENTSOF(needed);
-}
-
-/* Below what the kernel sets by itself, and what a run meets: guides for hardening and recipes for old
- * machines have such numbers. Of several numbers in a file the last counts, which is the most. */
-static const struct tcp_floor {
-        const char *name, *usual; /* usual: NULL: as tcp_memory() says */
-        uint64_t least;
-        unsigned share; /* of the memory, where that is less; 0: least alone */
-        bool pages;     /* it counts pages */
-        const char *why;
-} floors[] = {
-        { "ip_default_ttl", "64", 32, 0, false, "packets end after so few hops, and nobody says so" },
-        { "tcp_retries2", "15", 8, 0, false,
-          "connections are given up after seconds of silence, such as a live migration brings (RFC 1122: "
-          "100 s at least)" },
-        { "tcp_timestamps", "1", 1, 0, false,
-          "segments are counted round within a second at 100 Gbit/s, and only timestamps tell old ones from "
-          "new (RFC 7323)" },
-        { "tcp_wmem", "4096 16384 4194304", 4194304, 256, false,
-          "what a connection may send before it is acknowledged is less than a fast path holds" },
-        { "tcp_mem", NULL, UINT64_MAX, 100, true,
-          "all connections together may have this many pages of memory: beyond it windows shrink and "
-          "connections are reset" },
-};
-
-/* As the kernel works it out (Linux, net/ipv4/tcp.c, tcp_init_mem()), of all pages. */
-static void tcp_memory(uint64_t pages, char *buf, size_t size) {
-        uint64_t limit = MAX(pages / 16, (uint64_t) 128);
-
-        (void) snprintf(buf, size, "%" PRIu64 " %" PRIu64 " %" PRIu64, limit / 4 * 3, limit,
-                        limit / 4 * 3 * 2);
-}
-
-static int last_number(const char *text, uint64_t *ret) {
-        const char *at = strrchr(text, ' ');
-        char *end;
-
-        at = at ? at + 1 : text;
-        errno = 0;
-        *ret = strtoull(at, &end, 10);
-        return errno != 0 || *at < '0' || *at > '9' || *end ? -EBADMSG : 0;
-}
-
-static bool judge_floor(const struct host *h, const struct tcp_floor *t, uint64_t memory, struct sink *s) {
-        uint64_t unit = t->pages ? (uint64_t) sysconf(_SC_PAGESIZE) : 1, least = t->least, value = 0;
-        char path[80], name[48], text[128], usual[80], wanted[24];
-        struct finding f;
-        int r;
-
-        if (t->share > 0)
-                least = MIN(least, memory / t->share / unit);
-        (void) snprintf(path, sizeof(path), "/proc/sys/net/ipv4/%s", t->name);
-        (void) snprintf(name, sizeof(name), "net.ipv4.%s", t->name);
-        r = host_read(h, path, text, sizeof(text), NULL);
-        if (r == -ENOENT) /* the machine's alone, of which this is a container */
-                return true;
-        if (r == 0) {
-                intent_sysctl_normalize(text);
-                r = last_number(text, &value);
-        }
-        if (r < 0) {
-                probe_tell(s, WORDS_TCP_UNREADABLE, name, strerror(-r), "%s", "");
-                return false;
-        }
-        if (value >= least)
-                return true;
-        tcp_memory(memory / unit, usual, sizeof(usual));
-        (void) snprintf(wanted, sizeof(wanted), "%" PRIu64, least);
-        check_tell(&f, WORDS_TCP_LOW, name, t->usual ? t->usual : usual, wanted, t->why);
-        finding_set(f.found, "%s", make_printable(text));
-        s->finding(s, &f);
-        return false;
-}
-
-static bool is_of_profile(const struct probe_context *c, const char *name) {
-        static const char folder[] = "net.ipv4.";
-
-        for (size_t i = 0; c->intent && i < c->intent->n_sysctls; i++) {
-                const char *wanted = c->intent->sysctls[i].name;
-
-                if (startswith(wanted, folder) && streq(wanted + strlen(folder), name))
-                        return true;
-        }
-        return false;
-}
-
-static void judge_tcp(const struct host *h, const struct probe_context *c, struct sink *s) {
-        uint64_t memory = memory_total(h);
-        bool good = judge_switches(h, s);
-
-        for (size_t i = 0; i < ELEMENTSOF(floors); i++)
-                if (!is_of_profile(c, floors[i].name)) /* else the probe sysctl judges it */
-                        good &= judge_floor(h, &floors[i], memory, s);
-        if (good)
-                probe_tell(s, WORDS_TCP_WHOLE, NULL, NULL, "as the kernel sets it");
-}
-
-/* vm.overcommit_memory, which hardening guides set. */
-static void judge_overcommit(const struct host *h, struct sink *s) {
-        uint64_t mode;
+/* vm.overcommit_memory and vm.max_map_count, which hardening guides set. */
+static void judge_memory(const struct host *h, struct sink *s) {
+        uint64_t mode, maps;
 
         if (host_read_u64(h, "/proc/sys/vm/overcommit_memory", &mode) == 0 && mode == 2)
                 probe_tell(s, WORDS_MEMORY_REFUSED, "vm.overcommit_memory", NULL, "2");
+        if (host_read_u64(h, "/proc/sys/vm/max_map_count", &maps) == 0 && maps < MAPS_LEAST)
+                probe_tell(s, WORDS_MAPS_FEW, "vm.max_map_count", NULL, "%" PRIu64, maps);
+}
+
+#define TRACKED "/proc/sys/net/netfilter/nf_conntrack_"
+#define TRACKED_LEAST 4096    /* check_words.def says it, too */
+#define TRACKED_USUAL 262144  /* of a machine with much memory */
+
+/* Where a packet filter looks at connections: the kernel keeps a table of them. */
+static void judge_conntrack(const struct host *h, struct sink *s) {
+        uint64_t most, n;
+        char wanted[24];
+        bool full;
+
+        if (host_read_u64(h, TRACKED "max", &most) < 0 || host_read_u64(h, TRACKED "count", &n) < 0 ||
+            n == 0 || most == 0) /* not loaded, nothing tracked, or without a limit */
+                return;
+        full = n + MAX(most / 8, (uint64_t) TRACKED_LEAST) > most;
+        (void) snprintf(wanted, sizeof(wanted), "%" PRIu64, MAX(most * 4, (uint64_t) TRACKED_USUAL));
+        probe_tell(s, full ? WORDS_CONNTRACK_FULL : WORDS_CONNTRACK, NULL, wanted,
+                   "%" PRIu64 " of %" PRIu64, n, most);
 }
 
 #define FILES_SHARE 20480 /* bytes of memory for a file: the kernel's own fs.file-max has one for 10 KiB */
@@ -281,9 +186,10 @@ static void judge_tasks(const struct host *h, struct sink *s) {
 int probe_limits(const struct host *h, const struct probe_context *c, struct sink *s) {
         judge_files(h, s);
         judge_tasks(h, s);
-        judge_overcommit(h, s);
+        judge_memory(h, s);
         judge_ports(h, s);
         judge_cpus(h, s);
-        judge_tcp(h, c, s);
+        limits_judge_tcp(h, c, s);
+        judge_conntrack(h, s);
         return 0;
 }

@@ -571,5 +571,15 @@ ODD = [
          undo="ip route del 10.10.1.0/25 nhid 12; ip nexthop del id 12"),
 ]
 
+# Of a sixth list, by an examiner and against the first five: what is set beside what the checks had looked at.
+BESIDE = [
+    # where the machine's kernel has neither, it is no case
+    Case("congestion-control-yields", "sysctl -qw net.ipv4.tcp_congestion_control=lp || sysctl -qw "
+         "net.ipv4.tcp_congestion_control=vegas", words="tcp_congestion_control",
+         undo="sysctl -qw net.ipv4.tcp_congestion_control=cubic"),
+    Case("a-connection-queues-one-packet", "sysctl -qw net.ipv4.tcp_limit_output_bytes=4096",
+         words="tcp_limit_output_bytes", undo="sysctl -qw net.ipv4.tcp_limit_output_bytes=1048576"),
+]
+
 CASES = (SETTINGS + ROUTING + WIRES + BYSTANDERS + NEWCOMERS + DAEMONS + CONTEST + IDENTITY + MACHINE +
-         UNSEEN + BLIND + ODD)
+         UNSEEN + BLIND + ODD + BESIDE)

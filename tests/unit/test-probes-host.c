@@ -5,6 +5,7 @@
 #include "intent.h"
 #include "machine.h"
 #include "probe-support.h"
+#include "sysctl.h"
 #include "wheels.h"
 
 static const struct probe_context nothing = { 0 };
@@ -311,8 +312,10 @@ static void limits_of_memory(void) {
         _cleanup_scratch_ struct scratch s = scratch_new();
 
         scratch_write(&s, "proc/sys/vm/overcommit_memory", "2\n");
+        scratch_write(&s, "proc/sys/vm/max_map_count", "65529\n");
         ASSERT_EQ(verdict_of(s.path, "limits", &nothing, "limits.memory", "vm.overcommit_memory"),
                   VERDICT_WARN);
+        ASSERT_EQ(verdict_of(s.path, "limits", &nothing, "limits.memory", "vm.max_map_count"), VERDICT_WARN);
 }
 
 static void limits_of_ports(void) {
@@ -533,29 +536,45 @@ static void limits_of_tcp_numbers(void) {
                 enum verdict verdict; /* OK: nothing is said of it */
                 const char *remedy;
         } cases[] = {
-                { "ip_default_ttl", "64\n", VERDICT_OK, NULL },
-                { "ip_default_ttl", "4\n", VERDICT_WARN, "sudo sysctl -w net.ipv4.ip_default_ttl='64'" },
-                { "tcp_retries2", "15\n", VERDICT_OK, NULL },
-                { "tcp_retries2", "3\n", VERDICT_WARN, "net.ipv4.tcp_retries2='15'" },
-                { "tcp_timestamps", "2\n", VERDICT_OK, NULL },
-                { "tcp_timestamps", "0\n", VERDICT_WARN, "net.ipv4.tcp_timestamps='1'" },
-                { "tcp_wmem", "4096\t16384\t4194304\n", VERDICT_OK, NULL },
-                { "tcp_wmem", "4096\t16384\t65536\n", VERDICT_WARN, "tcp_wmem='4096 16384 4194304'" },
-                { "tcp_wmem", "4096\tmuch\n", VERDICT_UNKNOWN, "" },
-                { "tcp_mem", "50576\t64768\t98152\n", VERDICT_WARN,
+                { "net.ipv4.ip_default_ttl", "64\n", VERDICT_OK, NULL },
+                { "net.ipv4.ip_default_ttl", "4\n", VERDICT_WARN,
+                  "sudo sysctl -w net.ipv4.ip_default_ttl='64'" },
+                { "net.ipv4.tcp_retries2", "15\n", VERDICT_OK, NULL },
+                { "net.ipv4.tcp_retries2", "3\n", VERDICT_WARN, "net.ipv4.tcp_retries2='15'" },
+                { "net.ipv4.tcp_timestamps", "2\n", VERDICT_OK, NULL },
+                { "net.ipv4.tcp_timestamps", "0\n", VERDICT_WARN, "net.ipv4.tcp_timestamps='1'" },
+                { "net.ipv4.tcp_wmem", "4096\t16384\t4194304\n", VERDICT_OK, NULL },
+                { "net.ipv4.tcp_wmem", "4096\t16384\t65536\n", VERDICT_WARN,
+                  "tcp_wmem='4096 16384 4194304'" },
+                { "net.ipv4.tcp_wmem", "4096\tmuch\n", VERDICT_UNKNOWN, "" },
+                { "net.ipv4.tcp_rmem", "4096\t131072\t6291456\n", VERDICT_OK, NULL },
+                { "net.ipv4.tcp_rmem", "4096\t131072\t262144\n", VERDICT_WARN,
+                  "tcp_rmem='4096 131072 6291456'" },
+                { "net.ipv4.tcp_limit_output_bytes", "262144\n", VERDICT_OK, NULL },
+                { "net.ipv4.tcp_limit_output_bytes", "4096\n", VERDICT_WARN, "output_bytes='1048576'" },
+                { "net.ipv4.neigh.default.gc_thresh3", "1024\n", VERDICT_OK, NULL },
+                { "net.ipv4.neigh.default.gc_thresh3", "8\n", VERDICT_WARN,
+                  "sudo sysctl -w net.ipv4.neigh.default.gc_thresh3='1024'" },
+                { "net.core.netdev_max_backlog", "1000\n", VERDICT_OK, NULL },
+                { "net.core.netdev_max_backlog", "10\n", VERDICT_WARN, "netdev_max_backlog='1000'" },
+                { "net.ipv4.tcp_congestion_control", "cubic\n", VERDICT_OK, NULL },
+                { "net.ipv4.tcp_congestion_control", "bbr3\n", VERDICT_OK, NULL },
+                { "net.ipv4.tcp_congestion_control", "lp\n", VERDICT_WARN,
+                  "sudo sysctl -w net.ipv4.tcp_congestion_control=reno" },
+                { "net.ipv4.tcp_mem", "50576\t64768\t98152\n", VERDICT_WARN,
                   "net.ipv4.tcp_mem='9216000 12288000 18432000' #" },
-                { "tcp_mem", "9216000\t12288000\t18432000\n", VERDICT_OK, NULL },
+                { "net.ipv4.tcp_mem", "9216000\t12288000\t18432000\n", VERDICT_OK, NULL },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
                 _cleanup_scratch_ struct scratch s = scratch_new();
                 _cleanup_collected_ struct collected got;
-                char path[128], name[64];
+                const char *name = cases[i].name;
+                char path[128];
                 bool said = false;
 
-                (void) snprintf(path, sizeof(path), "proc/sys/net/ipv4/%s", cases[i].name);
-                (void) snprintf(name, sizeof(name), "net.ipv4.%s", cases[i].name);
-                scratch_write(&s, path, cases[i].value);
+                ASSERT_OK(intent_sysctl_path(name, path, sizeof(path)));
+                scratch_write(&s, path + 1, cases[i].value);
                 scratch_write(&s, "proc/meminfo", "MemTotal: 786432000 kB\n");
                 ASSERT_OK(probe(s.path, "limits", &nothing, &got));
                 for (size_t k = 0; k < got.findings.n; k++)
