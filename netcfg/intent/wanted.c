@@ -23,6 +23,31 @@ bool intent_is_data_nic(const struct intent *i, const struct link *l) {
         return i->nics[0] ? matches(i->nics, l->name) : link_is_data_nic(l);
 }
 
+/* A container's end at a bridge carries nothing of the bridge's own. */
+static bool is_port_of(const struct link *l, const struct link *d) {
+        return l->master == d->index && (streq(d->kind, "bond") || streq(d->kind, "team") || !l->kind[0]);
+}
+
+#define CARRIERS_MAX 3 /* a VLAN on a bond of NICs */
+
+static bool carries_within(const struct intent *i, const struct link_table *t, const struct link *l,
+                           unsigned depth) {
+        if (intent_is_data_nic(i, l))
+                return true;
+        for (size_t k = 0; depth > 0 && k < t->n; k++) {
+                const struct link *d = &t->links[k];
+
+                if ((is_port_of(l, d) || (d->lower == l->index && !d->peer_elsewhere)) &&
+                    carries_within(i, t, d, depth - 1))
+                        return true;
+        }
+        return false;
+}
+
+bool intent_carries_data(const struct intent *i, const struct link_table *t, const struct link *l) {
+        return carries_within(i, t, l, CARRIERS_MAX);
+}
+
 size_t intent_count_data_nics(const struct intent *i, const struct link_table *t) {
         size_t n = 0;
 

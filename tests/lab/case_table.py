@@ -571,12 +571,26 @@ ODD = [
          undo="ip route del 10.10.1.0/25 nhid 12; ip nexthop del id 12"),
 ]
 
-# Of a sixth list, by an examiner and against the first five: what is set beside what the checks had looked at.
+# Of a sixth list, against the first five: what is set beside what the checks had looked at.
 BESIDE = [
     # where the machine's kernel has neither, it is no case
     Case("congestion-control-yields", "sysctl -qw net.ipv4.tcp_congestion_control=lp || sysctl -qw "
          "net.ipv4.tcp_congestion_control=vegas", words="tcp_congestion_control",
          undo="sysctl -qw net.ipv4.tcp_congestion_control=cubic"),
+    Case("queue-without-a-discipline", "ethtool -L eth1 tx 2; tc qdisc replace dev eth1 root handle 1: mq; "
+         "tc qdisc replace dev eth1 parent 1:1 pfifo; tc qdisc del dev eth1 parent 1:1",
+         words="queues without a discipline: 1", undo="tc qdisc del dev eth1 root; ethtool -L eth1 tx 1"),
+    Case("one-queue-of-one-packet", "ethtool -L eth1 tx 2; tc qdisc replace dev eth1 root handle 1: mq; "
+         "tc qdisc replace dev eth1 parent 1:2 pfifo limit 1", words="pfifo limit 1",
+         undo="tc qdisc del dev eth1 root; ethtool -L eth1 tx 1"),
+    Case("one-queue-is-slow", "ethtool -L eth1 tx 2; tc qdisc replace dev eth1 root handle 1: mq; tc qdisc "
+         "replace dev eth1 parent 1:2 tbf rate 50mbit burst 64k latency 400ms", words="tbf rate 50",
+         undo="tc qdisc del dev eth1 root; ethtool -L eth1 tx 1"),
+    Case("queue-of-no-packet", "tc qdisc replace dev eth1 root pfifo limit 0", words="pfifo limit 0",
+         undo="tc qdisc del dev eth1 root"),
+    Case("each-queue-has-its-own", "ethtool -L eth1 tx 2; tc qdisc replace dev eth1 root handle 1: mq; tc "
+         "qdisc replace dev eth1 parent 1:2 fq", "calm",
+         undo="tc qdisc del dev eth1 root; ethtool -L eth1 tx 1"),
     Case("a-connection-queues-one-packet", "sysctl -qw net.ipv4.tcp_limit_output_bytes=4096",
          words="tcp_limit_output_bytes", undo="sysctl -qw net.ipv4.tcp_limit_output_bytes=1048576"),
 ]

@@ -195,6 +195,20 @@ static void read_sysfs(const struct host *h, const char *what, const struct link
                 (void) snprintf(dest, size, "%s", name);
 }
 
+static int count_tx_queue(const char *name, void *userdata) {
+        *(unsigned *) userdata += startswith(name, "tx-");
+        return 0;
+}
+
+static void read_queues(const struct host *h, struct link *l) {
+        unsigned n = 0;
+        char path[64];
+
+        (void) snprintf(path, sizeof(path), "/sys/class/net/%s/queues", l->name);
+        if (!h->other_netns && host_list(h, path, count_tx_queue, &n) == 0)
+                l->tx_queues = n;
+}
+
 /* What cannot be found stays empty: the NIC is then nothing special. */
 static void add_devices(const struct host *h, struct link_table *t) {
         _cleanup_close_ int fd = -1;
@@ -210,6 +224,7 @@ static void add_devices(const struct host *h, struct link_table *t) {
                         read_sysfs(h, "driver", l, l->driver, sizeof(l->driver));
                 if (!l->bus[0])
                         read_sysfs(h, "subsystem", l, l->bus, sizeof(l->bus));
+                read_queues(h, l);
         }
         judge_hardware(t);
 }

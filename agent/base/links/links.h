@@ -24,6 +24,7 @@ struct link {
         uint16_t arp_type;              /* ARPHRD_* */
         uint32_t mtu, min_mtu, max_mtu; /* 0: the kernel did not say */
         uint32_t queue; /* packets that its own queue has room for (txqueuelen); 0: it has none */
+        unsigned tx_queues; /* of hardware: that it sends by; 0: not known */
         bool up, carrier;
         uint32_t xdp; /* number of the XDP program that sees what comes in before the kernel does; 0: none */
         bool no_arp; /* IFF_NOARP: it asks nobody for MAC addresses, and answers nobody */
