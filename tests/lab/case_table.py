@@ -572,6 +572,7 @@ ODD = [
 ]
 
 # Of a sixth list, against the first five: what is set beside what the checks had looked at.
+CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 BESIDE = [
     # where the machine's kernel has neither, it is no case
     Case("congestion-control-yields", "sysctl -qw net.ipv4.tcp_congestion_control=lp || sysctl -qw "
@@ -591,6 +592,11 @@ BESIDE = [
     Case("each-queue-has-its-own", "ethtool -L eth1 tx 2; tc qdisc replace dev eth1 root handle 1: mq; tc "
          "qdisc replace dev eth1 parent 1:2 fq", "calm",
          undo="tc qdisc del dev eth1 root; ethtool -L eth1 tx 1"),
+    # the machine's clock is left alone: h0 sees another file in its place
+    Case("clock-is-read-slowly", f"echo acpi_pm > /run/clock; mount --bind /run/clock {CLOCK}",
+         words="acpi_pm", undo=f"umount {CLOCK}"),
+    Case("large-pages-by-size", lambda b: no_case("the word of a size is the machine's alone: tests/unit has "
+                                                  "the case")),
     Case("a-connection-queues-one-packet", "sysctl -qw net.ipv4.tcp_limit_output_bytes=4096",
          words="tcp_limit_output_bytes", undo="sysctl -qw net.ipv4.tcp_limit_output_bytes=1048576"),
 ]

@@ -73,6 +73,66 @@ static void thp(void) {
         }
 }
 
+/* The word of the size counts, if it has one. */
+static void thp_by_size(void) {
+        static const struct {
+                const char *size, *value;
+                enum verdict verdict;
+        } cases[] = {
+                { "2097152\n", "always [inherit] madvise never\n", VERDICT_OK },
+                { "2097152\n", "[always] inherit madvise never\n", VERDICT_OK },
+                { "2097152\n", "always inherit [madvise] never\n", VERDICT_WARN },
+                { "2097152\n", "always inherit madvise [never]\n", VERDICT_WARN },
+                { "33554432\n", "always inherit madvise [never]\n", VERDICT_OK }, /* no such folder */
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_scratch_ struct scratch s = scratch_new();
+                _cleanup_collected_ struct collected got;
+
+                one_chip(&s);
+                scratch_write(&s, "sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n");
+                scratch_write(&s, "sys/kernel/mm/transparent_hugepage/hpage_pmd_size", cases[i].size);
+                scratch_write(&s, "sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled",
+                              "always inherit madvise [never]\n"); /* as shipped */
+                scratch_write(&s, "sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled",
+                              cases[i].value);
+                ASSERT_OK(probe(s.path, "thp", &nothing, &got));
+                ASSERT_EQ(got.findings.n, 1);
+                ASSERT_EQ(find(&got, "thp", "")->verdict, cases[i].verdict);
+                if (cases[i].verdict == VERDICT_WARN)
+                        ASSERT_STREQ(find(&got, "thp", "")->remedy,
+                                     "echo inherit | sudo tee "
+                                     "/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled");
+        }
+}
+
+static void clock_sources(void) {
+#define SOURCES "sys/devices/system/clocksource/clocksource0/"
+        static const struct {
+                const char *now, *offered;
+                enum verdict verdict;
+                const char *remedy;
+        } cases[] = {
+                { "tsc\n", "tsc kvm-clock acpi_pm \n", VERDICT_OK, "" },
+                { "kvm-clock\n", "kvm-clock tsc\n", VERDICT_OK, "" },
+                { "acpi_pm\n", "kvm-clock tsc acpi_pm \n", VERDICT_WARN, "echo kvm-clock | sudo tee /sys/" },
+                { "hpet\n", "hpet acpi_pm \n", VERDICT_WARN, "sudo dmesg | grep " },
+                { "hpet\n", "", VERDICT_WARN, "sudo dmesg | grep " },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_scratch_ struct scratch s = scratch_new();
+                _cleanup_collected_ struct collected got;
+
+                scratch_write(&s, SOURCES "current_clocksource", cases[i].now);
+                scratch_write(&s, SOURCES "available_clocksource", cases[i].offered);
+                ASSERT_OK(probe(s.path, "clock", &nothing, &got));
+                ASSERT_EQ(find(&got, "clock.source", "")->verdict, cases[i].verdict);
+                ASSERT_HAS(find(&got, "clock.source", "")->remedy, cases[i].remedy);
+        }
+}
+
 static void clock_state(void) {
         static const struct {
                 const char *text;
@@ -715,8 +775,8 @@ static void fingerprint_huge(void) {
         ASSERT_EQ(find(&got, "fingerprint.wheel", "")->verdict, VERDICT_UNKNOWN);
 }
 
-TEST_MAIN(good, thp, clock_state, disk, disk_shared, disk_others, places, configuration, limits,
-          limits_of_tasks, limits_of_all_files, limits_of_memory, limits_of_ports, limits_of_cpus,
-          limits_of_tcp, limits_of_tcp_numbers, limits_of_tcp_by_profile, shm, cmdline,
-          proxy, platform, tcmalloc, tpu_logs, lockfile, owners, owners_of_ports, access_to_nodes, machines,
-          fingerprint, fingerprint_huge)
+TEST_MAIN(good, thp, thp_by_size, clock_state, clock_sources, disk, disk_shared, disk_others,
+          places, configuration, limits, limits_of_tasks, limits_of_all_files, limits_of_memory,
+          limits_of_ports, limits_of_cpus, limits_of_tcp, limits_of_tcp_numbers, limits_of_tcp_by_profile,
+          shm, cmdline, proxy, platform, tcmalloc, tpu_logs, lockfile, owners, owners_of_ports,
+          access_to_nodes, machines, fingerprint, fingerprint_huge)
