@@ -53,15 +53,65 @@ static void judge_ports(const struct host *h, struct sink *s) {
                 probe_tell(s, WORDS_PORTS_KEPT, NULL, NULL, "%u-%u", first, last);
 }
 
-#define CPUS_ONLINE "/sys/devices/system/cpu/online"
+/* Of this host, where it is a container, and those that all runs are in, whoever limits them. Which do not
+ * exist have no such files. */
+static const char *const groups[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/tpu.slice",
+                                      "/sys/fs/cgroup/tpu.slice/tpu-run.slice" };
+
+/* A number of a group's file, or two; what says "max" has none. */
+static bool read_group(const struct host *h, const char *group, const char *file, char path[static 128],
+                       uint64_t *ret, uint64_t *ret_second) {
+        char text[64];
+
+        (void) snprintf(path, 128, "%s/%s", group, file);
+        return host_read(h, path, text, sizeof(text), NULL) == 0 &&
+               sscanf(text, "%" SCNu64 " %" SCNu64, ret, ret_second) >= 1;
+}
+
+#define CPUS "/sys/devices/system/cpu"
 #define STATUS_MAX 16384 /* of hundreds of CPUs the masks are long */
+
+static void judge_cpus_of_groups(const struct host *h, const char *online, struct sink *s) {
+        unsigned all = count_ranges(online), some;
+        char path[128], allowed[256];
+        uint64_t quota, period = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(groups); i++)
+                if (read_group(h, groups[i], "cpu.max", path, &quota, &period) && period > 0 &&
+                    quota / period < all)
+                        probe_tell(s, WORDS_CPUS_QUOTA, path, NULL, "the time of %.2f CPUs",
+                                   (double) quota / (double) period);
+        for (size_t i = 1; i < ELEMENTSOF(groups); i++) { /* the CPUs of the first are those of process 1 */
+                (void) snprintf(path, sizeof(path), "%s/cpuset.cpus.effective", groups[i]);
+                if (host_read(h, path, allowed, sizeof(allowed), NULL) < 0)
+                        continue;
+                some = count_ranges(allowed);
+                (void) snprintf(path, sizeof(path), "%s/cpuset.cpus", groups[i]);
+                if (some >= all)
+                        continue;
+                probe_tell(s, WORDS_CPUS_OF_GROUP, path, online, "%u of %u", some, all);
+                return; /* those below have no more */
+        }
+}
+
+/* Those that somebody switched off, and no program sees. */
+static void judge_cpus_that_are_off(const struct host *h, const char *online, struct sink *s) {
+        char there[256], smt[32] = "";
+        unsigned on = count_ranges(online);
+
+        if (host_read(h, CPUS "/present", there, sizeof(there), NULL) < 0 || on >= count_ranges(there))
+                return;
+        (void) host_read(h, CPUS "/smt/control", smt, sizeof(smt), NULL);
+        probe_tell(s, streq(smt, "off") ? WORDS_CPUS_SMT_OFF : WORDS_CPUS_OFF, "online", NULL, "%u of %u",
+                   on, count_ranges(there));
+}
 
 /* Services have the CPUs of the process that starts them. */
 static void judge_cpus(const struct host *h, struct sink *s) {
         char online[256], text[STATUS_MAX];
         const char *allowed = NULL;
         unsigned all, some;
-        int r = host_read(h, CPUS_ONLINE, online, sizeof(online), NULL);
+        int r = host_read(h, CPUS "/online", online, sizeof(online), NULL);
 
         if (r == 0)
                 r = host_read(h, "/proc/1/status", text, sizeof(text), NULL);
@@ -71,12 +121,25 @@ static void judge_cpus(const struct host *h, struct sink *s) {
                 probe_tell(s, WORDS_CPUS_UNREADABLE, NULL, r < 0 ? strerror(-r) : "not told", "%s", "");
                 return;
         }
-        online[strcspn(online, "\n")] = '\0';
+        judge_cpus_of_groups(h, online, s);
+        judge_cpus_that_are_off(h, online, s);
         allowed += strcspn(allowed, ":") + 1;
         all = count_ranges(online);
         some = count_ranges(allowed + strspn(allowed, " \t"));
         probe_tell(s, some < all ? WORDS_CPUS_FEW : WORDS_CPUS, NULL, online, "%u of %u", MIN(some, all),
                    all);
+}
+
+/* The first is left out: what a container may have is what its host was given. */
+static void judge_memory_of_groups(const struct host *h, struct sink *s) {
+        static const char *const files[] = { "memory.high", "memory.max" };
+        uint64_t memory = memory_total(h), most, none;
+        char path[128];
+
+        for (size_t i = 1; i < ELEMENTSOF(groups); i++)
+                for (size_t k = 0; k < ELEMENTSOF(files); k++)
+                        if (read_group(h, groups[i], files[k], path, &most, &none) && most < memory / 2)
+                                probe_tell(s, WORDS_MEMORY_OF_GROUP, path, NULL, "%" PRIu64 " bytes", most);
 }
 
 #define MAPS_LEAST 65530 /* the kernel's own; check_words.def says it, too */
@@ -89,6 +152,7 @@ static void judge_memory(const struct host *h, struct sink *s) {
                 probe_tell(s, WORDS_MEMORY_REFUSED, "vm.overcommit_memory", NULL, "2");
         if (host_read_u64(h, "/proc/sys/vm/max_map_count", &maps) == 0 && maps < MAPS_LEAST)
                 probe_tell(s, WORDS_MAPS_FEW, "vm.max_map_count", NULL, "%" PRIu64, maps);
+        judge_memory_of_groups(h, s);
 }
 
 #define TRACKED "/proc/sys/net/netfilter/nf_conntrack_"
@@ -130,25 +194,15 @@ static void judge_files(const struct host *h, struct sink *s) {
 
 #define TASKS_LEAST 4096 /* check_words.def says it, too */
 
-/* Of this host, where it is a container: else there are no such files. */
-static const char *const own_groups[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/pids" };
+static bool judge_tasks_of_group(const struct host *h, const char *group, struct sink *s) {
+        char most[128], now[128];
+        uint64_t max, n, none;
 
-static bool judge_group_tasks(const struct host *h, struct sink *s) {
-        bool good = true;
-
-        for (size_t i = 0; i < ELEMENTSOF(own_groups); i++) {
-                char most[64], now[64];
-                uint64_t max, n;
-
-                (void) snprintf(most, sizeof(most), "%s/pids.max", own_groups[i]);
-                (void) snprintf(now, sizeof(now), "%s/pids.current", own_groups[i]);
-                if (host_read_u64(h, most, &max) < 0 || host_read_u64(h, now, &n) < 0 ||
-                    max >= n + TASKS_LEAST) /* "max" is no number */
-                        continue;
-                probe_tell(s, WORDS_TASKS_FEW_HERE, most, NULL, "%" PRIu64 " of %" PRIu64 " there", n, max);
-                good = false;
-        }
-        return good;
+        if (!read_group(h, group, "pids.max", most, &max, &none) ||
+            !read_group(h, group, "pids.current", now, &n, &none) || max >= n + TASKS_LEAST)
+                return true;
+        probe_tell(s, WORDS_TASKS_FEW_HERE, most, NULL, "%" PRIu64 " of %" PRIu64 " there", n, max);
+        return false;
 }
 
 /* "0.00 0.01 0.05 2/345 678": there are 345 processes and threads. */
@@ -161,9 +215,11 @@ static void judge_tasks(const struct host *h, struct sink *s) {
         };
         char text[128];
         uint64_t max[ELEMENTSOF(limits)], n = 0;
-        bool good = judge_group_tasks(h, s);
+        bool good = judge_tasks_of_group(h, "/sys/fs/cgroup/pids", s); /* of version 1 */
         int r = host_read(h, "/proc/loadavg", text, sizeof(text), NULL);
 
+        for (size_t i = 0; i < ELEMENTSOF(groups); i++)
+                good &= judge_tasks_of_group(h, groups[i], s);
         if (r == 0 && sscanf(text, "%*s %*s %*s %*u/%" SCNu64, &n) != 1)
                 r = -EBADMSG;
         if (r < 0)

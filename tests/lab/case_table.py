@@ -572,6 +572,7 @@ ODD = [
 ]
 
 # Of a sixth list, against the first five: what is set beside what the checks had looked at.
+RUNS = "/sys/fs/cgroup/tpu.slice/tpu-run.slice"
 CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 BESIDE = [
     # where the machine's kernel has neither, it is no case
@@ -595,8 +596,18 @@ BESIDE = [
     # the machine's clock is left alone: h0 sees another file in its place
     Case("clock-is-read-slowly", f"echo acpi_pm > /run/clock; mount --bind /run/clock {CLOCK}",
          words="acpi_pm", undo=f"umount {CLOCK}"),
-    Case("large-pages-by-size", lambda b: no_case("the word of a size is the machine's alone: tests/unit has "
-                                                  "the case")),
+    Case("large-pages-by-size", lambda b: no_case("it is the machine's alone: tests/unit has the case")),
+    Case("runs-are-slowed-by-memory", "systemctl set-property --runtime tpu-run.slice MemoryHigh=1G",
+         words="MemoryHigh", undo="systemctl revert tpu-run.slice"),
+    Case("cpu-seconds-of-each-service", MANAGER.format("DefaultLimitCPU=3600"),
+         words="DefaultLimitCPU=3600", undo=NO_MANAGER),
+    Case("file-size-of-each-service", MANAGER.format("DefaultLimitFSIZE=1G"),
+         words="DefaultLimitFSIZE=1073741824", undo=NO_MANAGER),
+    # by hand, so that systemd says nothing of it
+    Case("group-above-runs-is-slow", "systemctl start tpu-run.slice; cd /sys/fs/cgroup; echo '+cpu' > "
+         "cgroup.subtree_control; echo '+cpu' > tpu.slice/cgroup.subtree_control; "
+         f"echo '10000 100000' > {RUNS}/cpu.max", words="cpu.max.*0.10 CPUs",
+         undo="systemctl stop tpu-run.slice tpu.slice"),
     Case("a-connection-queues-one-packet", "sysctl -qw net.ipv4.tcp_limit_output_bytes=4096",
          words="tcp_limit_output_bytes", undo="sysctl -qw net.ipv4.tcp_limit_output_bytes=1048576"),
 ]
