@@ -608,6 +608,11 @@ BESIDE = [
          "cgroup.subtree_control; echo '+cpu' > tpu.slice/cgroup.subtree_control; "
          f"echo '10000 100000' > {RUNS}/cpu.max", words="cpu.max.*0.10 CPUs",
          undo="systemctl stop tpu-run.slice tpu.slice"),
+    Case("nic-by-its-other-name", "ip link property add dev eth1 altname data1; " +
+         SITE.format("netcfg", "[Netcfg]\\nNics=eth0 data1") + "; systemctl restart tpu-netcfg; sleep 2; "
+         "systemctl restart tpu-hostd; sleep 2", "calm", probe=MTU, undo="rm -f "
+         "/etc/tpu-hostd/netcfg.conf.d/90-x.conf; ip link property del dev eth1 altname data1; systemctl "
+         "restart tpu-netcfg tpu-hostd"),
     Case("a-connection-queues-one-packet", "sysctl -qw net.ipv4.tcp_limit_output_bytes=4096",
          words="tcp_limit_output_bytes", undo="sysctl -qw net.ipv4.tcp_limit_output_bytes=1048576"),
 ]

@@ -30,6 +30,11 @@ static void test_which_nics(void) {
         (void) snprintf(i.nics, sizeof(i.nics), "br?");
         ASSERT_FALSE(intent_is_data_nic(&i, &l));
         ASSERT_TRUE(intent_is_data_nic(&i, &bridge));
+        (void) snprintf(l.altnames, sizeof(l.altnames), "enp0s4 eth0");
+        (void) snprintf(i.nics, sizeof(i.nics), "eth0");
+        ASSERT_TRUE(intent_is_data_nic(&i, &l)); /* by its other names, too */
+        (void) snprintf(i.ignore_nics, sizeof(i.ignore_nics), "enp*");
+        ASSERT_FALSE(intent_is_data_nic(&i, &l));
 }
 
 /* Nics= that this host has not. */
@@ -42,10 +47,12 @@ static void test_named_nics(void) {
                 { "eth* ens*", "" },  { "ens4 eth9", "not there: eth9" },
                 { "eth9\teth8", "not there: eth9,eth8" },
                 { "eth*", "not there: eth*" }, { "lo", "not there: lo" },
+                { "enp0s4", "" },     { "net-a enp0s5", "not there: enp0s5" },
         };
         struct link links[] = {
                 { .index = 1, .name = "lo", .arp_type = ARPHRD_LOOPBACK },
-                { .index = 2, .name = "ens4", .arp_type = ARPHRD_ETHER, .address_len = 6 },
+                { .index = 2, .name = "ens4", .altnames = "enp0s4 net-a", .arp_type = ARPHRD_ETHER,
+                  .address_len = 6 },
                 { .index = 3, .name = "br0", .kind = "bridge", .arp_type = ARPHRD_ETHER, .address_len = 6 },
         };
         const struct link_table table = { links, ELEMENTSOF(links) };

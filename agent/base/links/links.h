@@ -16,6 +16,7 @@
 struct link {
         int index;
         char name[IF_NAMESIZE];
+        char altnames[256]; /* by which ip(8) knows it, too, blanks between; what has no room is left out */
         char kind[16]; /* IFLA_INFO_KIND: "veth", "bridge", …; empty for hardware */
         char bus[16];    /* of hardware: "pci", "virtio", "usb", …; empty: the kernel did not say */
         char driver[32]; /* of hardware: "gve", "virtio_net", …; empty: the kernel did not say */
