@@ -103,9 +103,11 @@ static void judge_daemon(enum daemon_id i, const struct daemon_state *d, usec_t 
 
 /* Memory: that of the host, 0: not known. */
 static bool is_low(const struct run_limit *l, uint64_t memory) {
-        if (streq(l->property, "MemoryMax"))
+        if (startswith(l->property, "Memory"))
                 return l->value < memory / 2;
-        return l->value < (strstr(l->property, "CPU") ? UINT64_MAX : TASKS_LEAST);
+        return l->value < (strstr(l->property, "Tasks") || streq(l->property, "DefaultLimitNPROC") ?
+                                   TASKS_LEAST :
+                                   UINT64_MAX);
 }
 
 /* daemon.slice: what systemd holds back from all runs, which are services in tpu-run.slice. */

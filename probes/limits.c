@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the kernel leaves to the processes of a run: open files, tasks, ports, CPUs, TCP as a whole. */
 #include "device_owners.h"
-#include "intent.h"
+#include "limits_tcp.h"
 #include "memory.h"
 #include "paths.h"
-#include "sysctl.h"
 #include "texts.h"
 #include "words.h"
 
@@ -54,15 +53,65 @@ static void judge_ports(const struct host *h, struct sink *s) {
                 probe_tell(s, WORDS_PORTS_KEPT, NULL, NULL, "%u-%u", first, last);
 }
 
-#define CPUS_ONLINE "/sys/devices/system/cpu/online"
+/* Of this host, where it is a container, and those that all runs are in, whoever limits them. Which do not
+ * exist have no such files. */
+static const char *const groups[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/tpu.slice",
+                                      "/sys/fs/cgroup/tpu.slice/tpu-run.slice" };
+
+/* A number of a group's file, or two; what says "max" has none. */
+static bool read_group(const struct host *h, const char *group, const char *file, char path[static 128],
+                       uint64_t *ret, uint64_t *ret_second) {
+        char text[64];
+
+        (void) snprintf(path, 128, "%s/%s", group, file);
+        return host_read(h, path, text, sizeof(text), NULL) == 0 &&
+               sscanf(text, "%" SCNu64 " %" SCNu64, ret, ret_second) >= 1;
+}
+
+#define CPUS "/sys/devices/system/cpu"
 #define STATUS_MAX 16384 /* of hundreds of CPUs the masks are long */
+
+static void judge_cpus_of_groups(const struct host *h, const char *online, struct sink *s) {
+        unsigned all = count_ranges(online), some;
+        char path[128], allowed[256];
+        uint64_t quota, period = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(groups); i++)
+                if (read_group(h, groups[i], "cpu.max", path, &quota, &period) && period > 0 &&
+                    quota / period < all)
+                        probe_tell(s, WORDS_CPUS_QUOTA, path, NULL, "the time of %.2f CPUs",
+                                   (double) quota / (double) period);
+        for (size_t i = 1; i < ELEMENTSOF(groups); i++) { /* the CPUs of the first are those of process 1 */
+                (void) snprintf(path, sizeof(path), "%s/cpuset.cpus.effective", groups[i]);
+                if (host_read(h, path, allowed, sizeof(allowed), NULL) < 0)
+                        continue;
+                some = count_ranges(allowed);
+                (void) snprintf(path, sizeof(path), "%s/cpuset.cpus", groups[i]);
+                if (some >= all)
+                        continue;
+                probe_tell(s, WORDS_CPUS_OF_GROUP, path, online, "%u of %u", some, all);
+                return; /* those below have no more */
+        }
+}
+
+/* Those that somebody switched off, and no program sees. */
+static void judge_cpus_that_are_off(const struct host *h, const char *online, struct sink *s) {
+        char there[256], smt[32] = "";
+        unsigned on = count_ranges(online);
+
+        if (host_read(h, CPUS "/present", there, sizeof(there), NULL) < 0 || on >= count_ranges(there))
+                return;
+        (void) host_read(h, CPUS "/smt/control", smt, sizeof(smt), NULL);
+        probe_tell(s, streq(smt, "off") ? WORDS_CPUS_SMT_OFF : WORDS_CPUS_OFF, "online", NULL, "%u of %u",
+                   on, count_ranges(there));
+}
 
 /* Services have the CPUs of the process that starts them. */
 static void judge_cpus(const struct host *h, struct sink *s) {
         char online[256], text[STATUS_MAX];
         const char *allowed = NULL;
         unsigned all, some;
-        int r = host_read(h, CPUS_ONLINE, online, sizeof(online), NULL);
+        int r = host_read(h, CPUS "/online", online, sizeof(online), NULL);
 
         if (r == 0)
                 r = host_read(h, "/proc/1/status", text, sizeof(text), NULL);
@@ -72,7 +121,8 @@ static void judge_cpus(const struct host *h, struct sink *s) {
                 probe_tell(s, WORDS_CPUS_UNREADABLE, NULL, r < 0 ? strerror(-r) : "not told", "%s", "");
                 return;
         }
-        online[strcspn(online, "\n")] = '\0';
+        judge_cpus_of_groups(h, online, s);
+        judge_cpus_that_are_off(h, online, s);
         allowed += strcspn(allowed, ":") + 1;
         all = count_ranges(online);
         some = count_ranges(allowed + strspn(allowed, " \t"));
@@ -80,129 +130,48 @@ static void judge_cpus(const struct host *h, struct sink *s) {
                    all);
 }
 
-/* What a connection cannot be fast without, whatever the profile wants. */
-static bool judge_switches(const struct host *h, struct sink *s) {
-        static const char *const needed[] = { "tcp_window_scaling", "tcp_sack", "tcp_moderate_rcvbuf" };
-        size_t good = 0;
+/* The first is left out: what a container may have is what its host was given. */
+static void judge_memory_of_groups(const struct host *h, struct sink *s) {
+        static const char *const files[] = { "memory.high", "memory.max" };
+        uint64_t memory = memory_total(h), most, none;
+        char path[128];
 
-        for (size_t i = 0; i < ELEMENTSOF(needed); i++) {
-                char path[80], name[48];
-                uint64_t on;
-                int r;
-
-                (void) snprintf(path, sizeof(path), "/proc/sys/net/ipv4/%s", needed[i]);
-                (void) snprintf(name, sizeof(name), "net.ipv4.%s", needed[i]);
-                r = host_read_u64(h, path, &on);
-                good += r == 0 && on != 0;
-                if (r < 0)
-                        probe_tell(s, WORDS_TCP_UNREADABLE, name, strerror(-r), "%s", "");
-                else if (on == 0)
-                        probe_tell(s, WORDS_TCP_WITHOUT, name, NULL, "0");
-        }
-        return good == ELEMENTSOF(needed);
+        for (size_t i = 1; i < ELEMENTSOF(groups); i++)
+                for (size_t k = 0; k < ELEMENTSOF(files); k++)
+                        if (read_group(h, groups[i], files[k], path, &most, &none) && most < memory / 2)
+                                probe_tell(s, WORDS_MEMORY_OF_GROUP, path, NULL, "%" PRIu64 " bytes", most);
 }
 
-/* Below what the kernel sets by itself, and what a run meets: guides for hardening and recipes for old
- * machines have such numbers. Of several numbers in a file the last counts, which is the most. */
-static const struct tcp_floor {
-        const char *name, *usual; /* usual: NULL: as tcp_memory() says */
-        uint64_t least;
-        unsigned share; /* of the memory, where that is less; 0: least alone */
-        bool pages;     /* it counts pages */
-        const char *why;
-} floors[] = {
-        { "ip_default_ttl", "64", 32, 0, false, "packets end after so few hops, and nobody says so" },
-        { "tcp_retries2", "15", 8, 0, false,
-          "connections are given up after seconds of silence, such as a live migration brings (RFC 1122: "
-          "100 s at least)" },
-        { "tcp_timestamps", "1", 1, 0, false,
-          "segments are counted round within a second at 100 Gbit/s, and only timestamps tell old ones from "
-          "new (RFC 7323)" },
-        { "tcp_wmem", "4096 16384 4194304", 4194304, 256, false,
-          "what a connection may send before it is acknowledged is less than a fast path holds" },
-        { "tcp_mem", NULL, UINT64_MAX, 100, true,
-          "all connections together may have this many pages of memory: beyond it windows shrink and "
-          "connections are reset" },
-};
+#define MAPS_LEAST 65530 /* the kernel's own; check_words.def says it, too */
 
-/* As the kernel works it out (Linux, net/ipv4/tcp.c, tcp_init_mem()), of all pages. */
-static void tcp_memory(uint64_t pages, char *buf, size_t size) {
-        uint64_t limit = MAX(pages / 16, (uint64_t) 128);
-
-        (void) snprintf(buf, size, "%" PRIu64 " %" PRIu64 " %" PRIu64, limit / 4 * 3, limit,
-                        limit / 4 * 3 * 2);
-}
-
-static int last_number(const char *text, uint64_t *ret) {
-        const char *at = strrchr(text, ' ');
-        char *end;
-
-        at = at ? at + 1 : text;
-        errno = 0;
-        *ret = strtoull(at, &end, 10);
-        return errno != 0 || *at < '0' || *at > '9' || *end ? -EBADMSG : 0;
-}
-
-static bool judge_floor(const struct host *h, const struct tcp_floor *t, uint64_t memory, struct sink *s) {
-        uint64_t unit = t->pages ? (uint64_t) sysconf(_SC_PAGESIZE) : 1, least = t->least, value = 0;
-        char path[80], name[48], text[128], usual[80], wanted[24];
-        struct finding f;
-        int r;
-
-        if (t->share > 0)
-                least = MIN(least, memory / t->share / unit);
-        (void) snprintf(path, sizeof(path), "/proc/sys/net/ipv4/%s", t->name);
-        (void) snprintf(name, sizeof(name), "net.ipv4.%s", t->name);
-        r = host_read(h, path, text, sizeof(text), NULL);
-        if (r == -ENOENT) /* the machine's alone, of which this is a container */
-                return true;
-        if (r == 0) {
-                intent_sysctl_normalize(text);
-                r = last_number(text, &value);
-        }
-        if (r < 0) {
-                probe_tell(s, WORDS_TCP_UNREADABLE, name, strerror(-r), "%s", "");
-                return false;
-        }
-        if (value >= least)
-                return true;
-        tcp_memory(memory / unit, usual, sizeof(usual));
-        (void) snprintf(wanted, sizeof(wanted), "%" PRIu64, least);
-        check_tell(&f, WORDS_TCP_LOW, name, t->usual ? t->usual : usual, wanted, t->why);
-        finding_set(f.found, "%s", make_printable(text));
-        s->finding(s, &f);
-        return false;
-}
-
-static bool is_of_profile(const struct probe_context *c, const char *name) {
-        static const char folder[] = "net.ipv4.";
-
-        for (size_t i = 0; c->intent && i < c->intent->n_sysctls; i++) {
-                const char *wanted = c->intent->sysctls[i].name;
-
-                if (startswith(wanted, folder) && streq(wanted + strlen(folder), name))
-                        return true;
-        }
-        return false;
-}
-
-static void judge_tcp(const struct host *h, const struct probe_context *c, struct sink *s) {
-        uint64_t memory = memory_total(h);
-        bool good = judge_switches(h, s);
-
-        for (size_t i = 0; i < ELEMENTSOF(floors); i++)
-                if (!is_of_profile(c, floors[i].name)) /* else the probe sysctl judges it */
-                        good &= judge_floor(h, &floors[i], memory, s);
-        if (good)
-                probe_tell(s, WORDS_TCP_WHOLE, NULL, NULL, "as the kernel sets it");
-}
-
-/* vm.overcommit_memory, which hardening guides set. */
-static void judge_overcommit(const struct host *h, struct sink *s) {
-        uint64_t mode;
+/* vm.overcommit_memory and vm.max_map_count, which hardening guides set. */
+static void judge_memory(const struct host *h, struct sink *s) {
+        uint64_t mode, maps;
 
         if (host_read_u64(h, "/proc/sys/vm/overcommit_memory", &mode) == 0 && mode == 2)
                 probe_tell(s, WORDS_MEMORY_REFUSED, "vm.overcommit_memory", NULL, "2");
+        if (host_read_u64(h, "/proc/sys/vm/max_map_count", &maps) == 0 && maps < MAPS_LEAST)
+                probe_tell(s, WORDS_MAPS_FEW, "vm.max_map_count", NULL, "%" PRIu64, maps);
+        judge_memory_of_groups(h, s);
+}
+
+#define TRACKED "/proc/sys/net/netfilter/nf_conntrack_"
+#define TRACKED_LEAST 4096    /* check_words.def says it, too */
+#define TRACKED_USUAL 262144  /* of a machine with much memory */
+
+/* Where a packet filter looks at connections: the kernel keeps a table of them. */
+static void judge_conntrack(const struct host *h, struct sink *s) {
+        uint64_t most, n;
+        char wanted[24];
+        bool full;
+
+        if (host_read_u64(h, TRACKED "max", &most) < 0 || host_read_u64(h, TRACKED "count", &n) < 0 ||
+            n == 0 || most == 0) /* not loaded, nothing tracked, or without a limit */
+                return;
+        full = n + MAX(most / 8, (uint64_t) TRACKED_LEAST) > most;
+        (void) snprintf(wanted, sizeof(wanted), "%" PRIu64, MAX(most * 4, (uint64_t) TRACKED_USUAL));
+        probe_tell(s, full ? WORDS_CONNTRACK_FULL : WORDS_CONNTRACK, NULL, wanted,
+                   "%" PRIu64 " of %" PRIu64, n, most);
 }
 
 #define FILES_SHARE 20480 /* bytes of memory for a file: the kernel's own fs.file-max has one for 10 KiB */
@@ -225,25 +194,15 @@ static void judge_files(const struct host *h, struct sink *s) {
 
 #define TASKS_LEAST 4096 /* check_words.def says it, too */
 
-/* Of this host, where it is a container: else there are no such files. */
-static const char *const own_groups[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/pids" };
+static bool judge_tasks_of_group(const struct host *h, const char *group, struct sink *s) {
+        char most[128], now[128];
+        uint64_t max, n, none;
 
-static bool judge_group_tasks(const struct host *h, struct sink *s) {
-        bool good = true;
-
-        for (size_t i = 0; i < ELEMENTSOF(own_groups); i++) {
-                char most[64], now[64];
-                uint64_t max, n;
-
-                (void) snprintf(most, sizeof(most), "%s/pids.max", own_groups[i]);
-                (void) snprintf(now, sizeof(now), "%s/pids.current", own_groups[i]);
-                if (host_read_u64(h, most, &max) < 0 || host_read_u64(h, now, &n) < 0 ||
-                    max >= n + TASKS_LEAST) /* "max" is no number */
-                        continue;
-                probe_tell(s, WORDS_TASKS_FEW_HERE, most, NULL, "%" PRIu64 " of %" PRIu64 " there", n, max);
-                good = false;
-        }
-        return good;
+        if (!read_group(h, group, "pids.max", most, &max, &none) ||
+            !read_group(h, group, "pids.current", now, &n, &none) || max >= n + TASKS_LEAST)
+                return true;
+        probe_tell(s, WORDS_TASKS_FEW_HERE, most, NULL, "%" PRIu64 " of %" PRIu64 " there", n, max);
+        return false;
 }
 
 /* "0.00 0.01 0.05 2/345 678": there are 345 processes and threads. */
@@ -256,9 +215,11 @@ static void judge_tasks(const struct host *h, struct sink *s) {
         };
         char text[128];
         uint64_t max[ELEMENTSOF(limits)], n = 0;
-        bool good = judge_group_tasks(h, s);
+        bool good = judge_tasks_of_group(h, "/sys/fs/cgroup/pids", s); /* of version 1 */
         int r = host_read(h, "/proc/loadavg", text, sizeof(text), NULL);
 
+        for (size_t i = 0; i < ELEMENTSOF(groups); i++)
+                good &= judge_tasks_of_group(h, groups[i], s);
         if (r == 0 && sscanf(text, "%*s %*s %*s %*u/%" SCNu64, &n) != 1)
                 r = -EBADMSG;
         if (r < 0)
@@ -281,9 +242,10 @@ static void judge_tasks(const struct host *h, struct sink *s) {
 int probe_limits(const struct host *h, const struct probe_context *c, struct sink *s) {
         judge_files(h, s);
         judge_tasks(h, s);
-        judge_overcommit(h, s);
+        judge_memory(h, s);
         judge_ports(h, s);
         judge_cpus(h, s);
-        judge_tcp(h, c, s);
+        limits_judge_tcp(h, c, s);
+        judge_conntrack(h, s);
         return 0;
 }

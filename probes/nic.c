@@ -186,6 +186,18 @@ static void look_at_ports(const struct host *h, const struct link_table *t, stru
         address_table_clear(&addresses);
 }
 
+/* While one port of a bond is up the bond is, too, and carries as much less as the others did. */
+static void look_at_bonds(const struct probe_context *c, const struct link_table *t, struct sink *s) {
+        for (size_t i = 0; c->intent && i < t->n; i++) {
+                const struct link *l = &t->links[i], *bond = link_by_index(t, l->master);
+
+                if (bond && (streq(bond->kind, "bond") || streq(bond->kind, "team")) &&
+                    intent_is_data_nic(c->intent, bond) && (!l->up || !l->carrier))
+                        probe_tell(s, l->up ? WORDS_NIC_PORT_NO_CARRIER : WORDS_NIC_PORT_DOWN, l->name,
+                                   bond->name, "%s", l->up ? "up, no carrier" : "down");
+        }
+}
+
 /* An address that is not there cannot be bound. */
 static bool has_localhost(void) {
         const struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -219,7 +231,7 @@ static void look_at_qdiscs(const struct host *h, const struct probe_context *c, 
                 return;
         for (size_t i = 0; i < t->n; i++) {
                 const struct link *l = &t->links[i];
-                bool data = c->intent ? intent_is_data_nic(c->intent, l) : link_is_data_nic(l);
+                bool data = c->intent ? intent_carries_data(c->intent, t, l) : link_is_data_nic(l);
 
                 if (!data || !nic_qdisc_judge(&q, l, &f))
                         continue;
@@ -278,6 +290,7 @@ int probe_nic(const struct host *h, const struct probe_context *c, struct sink *
         check_names(c, t, s);
         look_at_loopback(h, t, s);
         look_at_ports(h, t, s);
+        look_at_bonds(c, t, s);
         look_at_qdiscs(h, c, t, s);
         look_at_gateways(h, c, t, s);
         (void) snprintf(n_links, sizeof(n_links), "%zu", t->n);

@@ -38,7 +38,7 @@ struct run_limit {
         const char *unit, *property; /* static; unit NULL: the manager's */
         uint64_t value;
 };
-#define RUN_LIMITS_MAX 8
+#define RUN_LIMITS_MAX 14
 
 struct daemon_states {
         bool systemd; /* it is the first process here: else nothing below is filled in */

@@ -175,12 +175,26 @@ void intent_judge_nic_setting(const struct intent *i, const struct link *l,
 
 /* --- Its queue ----------------------------------------------------------------------------------------- */
 
+/* On hardware none is the kernel's own choice; a bridge or veth has none. */
+static bool has_no_queue(const struct qdisc *root, const struct link *nic) {
+        return root && root->handle != 0 && streq(root->kind, "noqueue") && !nic->kind[0];
+}
+
 bool nic_qdisc_judge(const struct qdisc_table *t, const struct link *nic, struct finding *ret) {
         const struct qdisc *limit = qdisc_that_limits(t, nic->index), *root = qdisc_root(t, nic->index);
+        unsigned bare = qdisc_queues_bare(t, nic->index, nic->tx_queues);
         char words[QDISC_WORDS_MAX], drops[24];
 
         if (!limit && !root)
                 return false;
+        if (!limit && (bare > 0 || has_no_queue(root, nic))) {
+                check_begin(ret, WORDS_NIC_QUEUE_BARE, nic->name);
+                finding_set(ret->found, "%s", root->kind);
+                if (bare > 0)
+                        finding_set(ret->found, "%s, queues without a discipline: %u", root->kind, bare);
+                check_say(ret, bare > 0 ? WORDS_NIC_QUEUE_BARE : WORDS_NIC_QUEUE_NONE);
+                return true;
+        }
         (void) snprintf(drops, sizeof(drops), "%" PRIu64, qdisc_drops(t, nic->index));
         if (!limit && nic->queue > 0 && nic->queue < QDISC_PACKETS_MIN &&
             qdisc_is_there(t, nic->index, "pfifo_fast")) { /* the one that goes by it */

@@ -17,10 +17,46 @@ static bool matches(const char *list, const char *name) {
         return false;
 }
 
+/* By any of its names, as ip(8) takes them. */
+static bool matches_link(const char *list, const struct link *l) {
+        char copy[sizeof(l->altnames)], *at = copy, *name;
+
+        memcpy(copy, l->altnames, sizeof(copy));
+        while ((name = strsep(&at, " ")))
+                if (name[0] && matches(list, name))
+                        return true;
+        return matches(list, l->name);
+}
+
 bool intent_is_data_nic(const struct intent *i, const struct link *l) {
-        if (!link_is_ethernet(l) || matches(i->ignore_nics, l->name))
+        if (!link_is_ethernet(l) || matches_link(i->ignore_nics, l))
                 return false;
-        return i->nics[0] ? matches(i->nics, l->name) : link_is_data_nic(l);
+        return i->nics[0] ? matches_link(i->nics, l) : link_is_data_nic(l);
+}
+
+/* A container's end at a bridge carries nothing of the bridge's own. */
+static bool is_port_of(const struct link *l, const struct link *d) {
+        return l->master == d->index && (streq(d->kind, "bond") || streq(d->kind, "team") || !l->kind[0]);
+}
+
+#define CARRIERS_MAX 3 /* a VLAN on a bond of NICs */
+
+static bool carries_within(const struct intent *i, const struct link_table *t, const struct link *l,
+                           unsigned depth) {
+        if (intent_is_data_nic(i, l))
+                return true;
+        for (size_t k = 0; depth > 0 && k < t->n; k++) {
+                const struct link *d = &t->links[k];
+
+                if ((is_port_of(l, d) || (d->lower == l->index && !d->peer_elsewhere)) &&
+                    carries_within(i, t, d, depth - 1))
+                        return true;
+        }
+        return false;
+}
+
+bool intent_carries_data(const struct intent *i, const struct link_table *t, const struct link *l) {
+        return carries_within(i, t, l, CARRIERS_MAX);
 }
 
 size_t intent_count_data_nics(const struct intent *i, const struct link_table *t) {
@@ -64,7 +100,7 @@ void intent_data_nics(const struct intent *i, const struct link_table *t,
 
 static bool is_there(const char *name, const struct link_table *t) {
         for (size_t l = 0; l < t->n; l++)
-                if (link_is_ethernet(&t->links[l]) && fnmatch(name, t->links[l].name, 0) == 0)
+                if (link_is_ethernet(&t->links[l]) && matches_link(name, &t->links[l]))
                         return true;
         return false;
 }

@@ -91,6 +91,10 @@ size_t intent_count_data_nics(const struct intent *i, const struct link_table *t
 #define INTENT_NICS_TEXT_MAX 256
 void intent_data_nics(const struct intent *i, const struct link_table *t,
                       char ret[static INTENT_NICS_TEXT_MAX]);
+/* Whether what a data-centre NIC sends leaves by l: l is one, or a port of one that is a bond, or what one
+ * that is a VLAN is made on. */
+bool intent_carries_data(const struct intent *i, const struct link_table *t, const struct link *l);
+
 /* Whether Nics= names what this host has not, and what is then to be said; check "nic.count", the same for
  * netcfg and for probes. A pattern may be of other hosts, as long as any NIC is left. */
 bool intent_judge_names(const struct intent *i, const struct link_table *t, struct finding *ret);

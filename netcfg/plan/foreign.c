@@ -456,7 +456,7 @@ int plan_judge_qdiscs(const struct intent *i, const struct found *f, struct find
                 return finding_list_add(l, &finding);
         }
         for (size_t k = 0; r == 0 && k < f->links.n; k++)
-                if (intent_is_data_nic(i, &f->links.links[k]) &&
+                if (intent_carries_data(i, &f->links, &f->links.links[k]) &&
                     nic_qdisc_judge(&f->qdiscs, &f->links.links[k], &finding))
                         r = finding_list_add(l, &finding);
         return r;

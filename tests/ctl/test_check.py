@@ -66,6 +66,7 @@ OK       memory.available                                               704.0 Gi
 OK       disk.space          /                                          80.0 of 100.0 GiB free
 OK       disk.inodes         /                                          96.0 % free
 OK       disk.places                                                    can be written
+OK       clock.source                                                   kvm-clock
 OK       clock.sync                                                     synchronized
 OK       clock.offset                                                   -1.250 ms                                         wanted within 100 ms
 OK       thp                                                            [always] madvise never

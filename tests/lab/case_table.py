@@ -571,5 +571,51 @@ ODD = [
          undo="ip route del 10.10.1.0/25 nhid 12; ip nexthop del id 12"),
 ]
 
+# Of a sixth list, against the first five: what is set beside what the checks had looked at.
+RUNS = "/sys/fs/cgroup/tpu.slice/tpu-run.slice"
+CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+BESIDE = [
+    # where the machine's kernel has neither, it is no case
+    Case("congestion-control-yields", "sysctl -qw net.ipv4.tcp_congestion_control=lp || sysctl -qw "
+         "net.ipv4.tcp_congestion_control=vegas", words="tcp_congestion_control",
+         undo="sysctl -qw net.ipv4.tcp_congestion_control=cubic"),
+    Case("queue-without-a-discipline", "ethtool -L eth1 tx 2; tc qdisc replace dev eth1 root handle 1: mq; "
+         "tc qdisc replace dev eth1 parent 1:1 pfifo; tc qdisc del dev eth1 parent 1:1",
+         words="queues without a discipline: 1", undo="tc qdisc del dev eth1 root; ethtool -L eth1 tx 1"),
+    Case("one-queue-of-one-packet", "ethtool -L eth1 tx 2; tc qdisc replace dev eth1 root handle 1: mq; "
+         "tc qdisc replace dev eth1 parent 1:2 pfifo limit 1", words="pfifo limit 1",
+         undo="tc qdisc del dev eth1 root; ethtool -L eth1 tx 1"),
+    Case("one-queue-is-slow", "ethtool -L eth1 tx 2; tc qdisc replace dev eth1 root handle 1: mq; tc qdisc "
+         "replace dev eth1 parent 1:2 tbf rate 50mbit burst 64k latency 400ms", words="tbf rate 50",
+         undo="tc qdisc del dev eth1 root; ethtool -L eth1 tx 1"),
+    Case("queue-of-no-packet", "tc qdisc replace dev eth1 root pfifo limit 0", words="pfifo limit 0",
+         undo="tc qdisc del dev eth1 root"),
+    Case("each-queue-has-its-own", "ethtool -L eth1 tx 2; tc qdisc replace dev eth1 root handle 1: mq; tc "
+         "qdisc replace dev eth1 parent 1:2 fq", "calm",
+         undo="tc qdisc del dev eth1 root; ethtool -L eth1 tx 1"),
+    # the machine's clock is left alone: h0 sees another file in its place
+    Case("clock-is-read-slowly", f"echo acpi_pm > /run/clock; mount --bind /run/clock {CLOCK}",
+         words="acpi_pm", undo=f"umount {CLOCK}"),
+    Case("large-pages-by-size", lambda b: no_case("it is the machine's alone: tests/unit has the case")),
+    Case("runs-are-slowed-by-memory", "systemctl set-property --runtime tpu-run.slice MemoryHigh=1G",
+         words="MemoryHigh", undo="systemctl revert tpu-run.slice"),
+    Case("cpu-seconds-of-each-service", MANAGER.format("DefaultLimitCPU=3600"),
+         words="DefaultLimitCPU=3600", undo=NO_MANAGER),
+    Case("file-size-of-each-service", MANAGER.format("DefaultLimitFSIZE=1G"),
+         words="DefaultLimitFSIZE=1073741824", undo=NO_MANAGER),
+    # by hand, so that systemd says nothing of it
+    Case("group-above-runs-is-slow", "systemctl start tpu-run.slice; cd /sys/fs/cgroup; echo '+cpu' > "
+         "cgroup.subtree_control; echo '+cpu' > tpu.slice/cgroup.subtree_control; "
+         f"echo '10000 100000' > {RUNS}/cpu.max", words="cpu.max.*0.10 CPUs",
+         undo="systemctl stop tpu-run.slice tpu.slice"),
+    Case("nic-by-its-other-name", "ip link property add dev eth1 altname data1; " +
+         SITE.format("netcfg", "[Netcfg]\\nNics=eth0 data1") + "; systemctl restart tpu-netcfg; sleep 2; "
+         "systemctl restart tpu-hostd; sleep 2", "calm", probe=MTU, undo="rm -f "
+         "/etc/tpu-hostd/netcfg.conf.d/90-x.conf; ip link property del dev eth1 altname data1; systemctl "
+         "restart tpu-netcfg tpu-hostd"),
+    Case("a-connection-queues-one-packet", "sysctl -qw net.ipv4.tcp_limit_output_bytes=4096",
+         words="tcp_limit_output_bytes", undo="sysctl -qw net.ipv4.tcp_limit_output_bytes=1048576"),
+]
+
 CASES = (SETTINGS + ROUTING + WIRES + BYSTANDERS + NEWCOMERS + DAEMONS + CONTEST + IDENTITY + MACHINE +
-         UNSEEN + BLIND + ODD)
+         UNSEEN + BLIND + ODD + BESIDE)

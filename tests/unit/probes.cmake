@@ -1,5 +1,7 @@
 unit_test(probes KNOWS base links intent probes)
 unit_test(probes-routes KNOWS base links intent netplan probes)
 unit_test(probes-host KNOWS base links intent probes)
+unit_test(probes-nic KNOWS base links intent probes)
+unit_test(probes-limits KNOWS base links probes)
 unit_test(probes-daemon KNOWS base probes)
 unit_test(probe-wire KNOWS base probes worker)

@@ -355,7 +355,22 @@ static void tuned_routes(void) {
                                             "proto kernel initcwnd 40 congctl bbr");
 }
 
+static void a_route_that_yields(void) {
+        _cleanup_finding_list_ struct finding_list l = FINDING_LIST_NULL;
+        struct route *r;
+
+        begin_host(1);
+        m.links[0].mtu = 8896;
+        r = add_to("10.7.0.0", 16, 2, "10.0.0.1");
+        (void) snprintf(r->congestion, sizeof(r->congestion), "lp");
+        ASSERT_OK(plan_judge_route_mtus(&m.intent, &m.found, &l));
+        ASSERT_EQ(l.items[0].verdict, VERDICT_WARN);
+        ASSERT_TRUE(strstr(l.items[0].found, "congctl lp") != NULL);
+        ASSERT_STREQ(l.items[0].remedy, "sudo ip -4 route replace 10.7.0.0/16 via 10.0.0.1 dev eth0 proto "
+                                        "kernel");
+}
+
 TEST_MAIN(part_of_a_subnet, the_whole_subnet, a_link_that_is_down_is_another_matter, bystanders,
           rules_that_end_alike, rules_that_lead_elsewhere, a_tunnel_for_everything, goto_leads_on,
-          the_kernels_own_rules, narrow_routes, wrapped_packets,
+          the_kernels_own_rules, narrow_routes, a_route_that_yields, wrapped_packets,
           around_an_address_without_subnet, tuned_routes)

@@ -5,6 +5,7 @@
 #include "intent.h"
 #include "nic_setting.h"
 #include "scratch.h"
+#include "texts.h"
 #include "test.h"
 
 static void test_which_nics(void) {
@@ -29,6 +30,11 @@ static void test_which_nics(void) {
         (void) snprintf(i.nics, sizeof(i.nics), "br?");
         ASSERT_FALSE(intent_is_data_nic(&i, &l));
         ASSERT_TRUE(intent_is_data_nic(&i, &bridge));
+        (void) snprintf(l.altnames, sizeof(l.altnames), "enp0s4 eth0");
+        (void) snprintf(i.nics, sizeof(i.nics), "eth0");
+        ASSERT_TRUE(intent_is_data_nic(&i, &l)); /* by its other names, too */
+        (void) snprintf(i.ignore_nics, sizeof(i.ignore_nics), "enp*");
+        ASSERT_FALSE(intent_is_data_nic(&i, &l));
 }
 
 /* Nics= that this host has not. */
@@ -41,10 +47,12 @@ static void test_named_nics(void) {
                 { "eth* ens*", "" },  { "ens4 eth9", "not there: eth9" },
                 { "eth9\teth8", "not there: eth9,eth8" },
                 { "eth*", "not there: eth*" }, { "lo", "not there: lo" },
+                { "enp0s4", "" },     { "net-a enp0s5", "not there: enp0s5" },
         };
         struct link links[] = {
                 { .index = 1, .name = "lo", .arp_type = ARPHRD_LOOPBACK },
-                { .index = 2, .name = "ens4", .arp_type = ARPHRD_ETHER, .address_len = 6 },
+                { .index = 2, .name = "ens4", .altnames = "enp0s4 net-a", .arp_type = ARPHRD_ETHER,
+                  .address_len = 6 },
                 { .index = 3, .name = "br0", .kind = "bridge", .arp_type = ARPHRD_ETHER, .address_len = 6 },
         };
         const struct link_table table = { links, ELEMENTSOF(links) };
@@ -309,6 +317,58 @@ static void test_short_queue_of_a_nic(void) {
         ASSERT_TRUE(nic_qdisc_judge(&t, &l, &f) && f.verdict == VERDICT_OK);
 }
 
-TEST_MAIN(test_nic_setting_verdicts, test_short_queue_of_a_nic, test_which_nics, test_named_nics,
-          test_stated_mtu, test_reading_sysctls_and_parameters, test_mtu_rule, test_mtu_verdicts,
-          test_mtu_with_xdp, test_sysctl_verdicts, test_sysctl_names)
+/* Somebody set noqueue on hardware, or took the discipline of one of its queues away. */
+static void test_bare_queue_of_a_nic(void) {
+        struct qdisc q[] = { { .index = 2, .kind = "noqueue", .root = true } };
+        const struct qdisc_table t = { q, ELEMENTSOF(q) };
+        struct link l = { .index = 2, .name = "eth0", .queue = 1000 };
+        struct finding f;
+
+        ASSERT_TRUE(nic_qdisc_judge(&t, &l, &f) && f.verdict == VERDICT_OK); /* the driver's will */
+        q[0].handle = 0x80010000;
+        ASSERT_TRUE(nic_qdisc_judge(&t, &l, &f) && f.verdict == VERDICT_WARN);
+        ASSERT_STREQ(f.found, "noqueue");
+        ASSERT_STREQ(f.remedy, "sudo tc qdisc del dev eth0 root");
+        (void) snprintf(l.kind, sizeof(l.kind), "veth");
+        ASSERT_TRUE(nic_qdisc_judge(&t, &l, &f) && f.verdict == VERDICT_OK);
+        (void) snprintf(q[0].kind, sizeof(q[0].kind), "mq");
+        ASSERT_TRUE(nic_qdisc_judge(&t, &l, &f) && f.verdict == VERDICT_WARN);
+        ASSERT_STREQ(f.found, "mq, queues without a discipline: 1");
+}
+
+/* What a VLAN on a bond sends leaves by the bond's ports; what containers send by a bridge is their own. */
+static void test_what_carries(void) {
+        struct link links[] = {
+                { .index = 2, .name = "eth0", .master = 4 },
+                { .index = 3, .name = "eth1" },
+                { .index = 4, .name = "bond0", .kind = "bond" },
+                { .index = 5, .name = "bond0.7", .kind = "vlan", .lower = 4 },
+                { .index = 6, .name = "br0", .kind = "bridge" },
+                { .index = 7, .name = "vethx", .kind = "veth", .master = 6, .lower = 3,
+                  .peer_elsewhere = true },
+        };
+        static const struct {
+                const char *nics, *carry;
+        } cases[] = { { "bond0.7", "eth0 bond0 bond0.7" }, { "bond0", "eth0 bond0" }, { "eth1", "eth1" },
+                      { "br0", "br0" }, { "vethx", "vethx" } };
+        struct link_table t = { links, ELEMENTSOF(links) };
+
+        for (size_t k = 0; k < t.n; k++) {
+                links[k].arp_type = ARPHRD_ETHER;
+                links[k].address_len = 6;
+        }
+        for (size_t n = 0; n < ELEMENTSOF(cases); n++) {
+                struct intent i = { 0 };
+                char carry[128] = "";
+
+                (void) snprintf(i.nics, sizeof(i.nics), "%s", cases[n].nics);
+                for (size_t k = 0; k < t.n; k++)
+                        if (intent_carries_data(&i, &t, &links[k]))
+                                text_append(carry, sizeof(carry), " ", "%s", links[k].name);
+                ASSERT_STREQ(carry, cases[n].carry);
+        }
+}
+
+TEST_MAIN(test_nic_setting_verdicts, test_short_queue_of_a_nic, test_bare_queue_of_a_nic, test_what_carries,
+          test_which_nics, test_named_nics, test_stated_mtu, test_reading_sysctls_and_parameters,
+          test_mtu_rule, test_mtu_verdicts, test_mtu_with_xdp, test_sysctl_verdicts, test_sysctl_names)

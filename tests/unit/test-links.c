@@ -144,6 +144,32 @@ static void test_xdp(void) {
         }
 }
 
+/* udev gives a NIC several; one that has no room is left out whole. */
+static void test_altnames(void) {
+        static const char *const names[] = { "enp0s4", "net-a" };
+        _cleanup_links_ struct link_table t = LINK_TABLE_NULL;
+        struct dump d = { 0 };
+        char longest[128];
+
+        memset(longest, 'x', sizeof(longest) - 1);
+        longest[sizeof(longest) - 1] = '\0';
+        link_message(&d, 2, "ens4", NULL, 0, 0);
+        put(&d, &(struct rtattr) { .rta_type = IFLA_PROP_LIST | NLA_F_NESTED, .rta_len = 4 + 12 + 12 }, 4);
+        attribute(&d, IFLA_ALT_IFNAME, names[0], strlen(names[0]) + 1);
+        attribute(&d, IFLA_ALT_IFNAME, names[1], strlen(names[1]) + 1);
+        end(&d);
+        link_message(&d, 3, "ens5", NULL, 0, 0);
+        put(&d, &(struct rtattr) { .rta_type = IFLA_PROP_LIST, .rta_len = 4 + 132 + 132 + 12 }, 4);
+        attribute(&d, IFLA_ALT_IFNAME, longest, sizeof(longest));
+        attribute(&d, IFLA_ALT_IFNAME, longest, sizeof(longest));
+        attribute(&d, IFLA_ALT_IFNAME, names[0], strlen(names[0]) + 1);
+        end(&d);
+        done(&d);
+        ASSERT_OK(links_parse(d.data, d.len, &t));
+        ASSERT_STREQ(t.links[0].altnames, "enp0s4 net-a");
+        ASSERT_EQ(strlen(t.links[1].altnames), 127 + 127 + 1);
+}
+
 static void test_data_nics_with_hardware(void) {
         _cleanup_links_ struct link_table t = LINK_TABLE_NULL;
         struct dump d = { 0 };
@@ -392,6 +418,6 @@ static void test_live(void) {
         ASSERT_FALSE(link_is_data_nic(named(&t, "lo")));
 }
 
-TEST_MAIN(test_data_nics_by_bus, test_stated_mtu, test_recorded_driver, test_fields, test_xdp,
+TEST_MAIN(test_data_nics_by_bus, test_stated_mtu, test_recorded_driver, test_fields, test_xdp, test_altnames,
           test_data_nics_with_hardware, test_data_nics_of_a_container, test_endings, test_bad_attributes,
           test_too_many, test_recorded, test_cut_and_changed, test_live)

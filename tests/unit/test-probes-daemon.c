@@ -133,6 +133,13 @@ static void limits_of_runs(void) {
                 { { "tpu.slice", "MemoryMax", 1 << 30 }, "tpu.slice", "MemoryMax=1073741824",
                   "MemoryMax=infinity" },
                 { { "tpu.slice", "MemoryMax", (uint64_t) 700 << 30 }, "", "none that a run meets", "" },
+                { { "tpu-run.slice", "MemoryHigh", 1 << 30 }, "tpu-run.slice", "MemoryHigh=1073741824",
+                  "sudo systemctl set-property tpu-run.slice MemoryHigh=infinity" },
+                { { NULL, "DefaultLimitCPU", 3600 }, "DefaultLimitCPU", "DefaultLimitCPU=3600",
+                  "DefaultLimitCPU=infinity" },
+                { { NULL, "DefaultLimitFSIZE", (uint64_t) 1 << 40 }, "DefaultLimitFSIZE",
+                  "DefaultLimitFSIZE=1099511627776", "DefaultLimitFSIZE=infinity" },
+                { { NULL, "DefaultLimitAS", UINT64_MAX }, "", "none that a run meets", "" },
                 { { NULL, "DefaultTasksMax", 100 }, "DefaultTasksMax", "DefaultTasksMax=100",
                   "printf '[Manager]\\nDefaultTasksMax=infinity\\n' | sudo tee "
                   "/etc/systemd/system.conf.d/zz-DefaultTasksMax.conf; sudo systemctl daemon-reexec" },

@@ -5,6 +5,7 @@
 #include "intent.h"
 #include "machine.h"
 #include "probe-support.h"
+#include "sysctl.h"
 #include "wheels.h"
 
 static const struct probe_context nothing = { 0 };
@@ -69,6 +70,66 @@ static void thp(void) {
                             !strchr(got.findings.items[0].found, '\xff'));
                 scratch_write(&tpu, path, huge);
                 ASSERT_EQ(verdict_of(tpu.path, "thp", &nothing, "thp", ""), VERDICT_UNKNOWN);
+        }
+}
+
+/* The word of the size counts, if it has one. */
+static void thp_by_size(void) {
+        static const struct {
+                const char *size, *value;
+                enum verdict verdict;
+        } cases[] = {
+                { "2097152\n", "always [inherit] madvise never\n", VERDICT_OK },
+                { "2097152\n", "[always] inherit madvise never\n", VERDICT_OK },
+                { "2097152\n", "always inherit [madvise] never\n", VERDICT_WARN },
+                { "2097152\n", "always inherit madvise [never]\n", VERDICT_WARN },
+                { "33554432\n", "always inherit madvise [never]\n", VERDICT_OK }, /* no such folder */
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_scratch_ struct scratch s = scratch_new();
+                _cleanup_collected_ struct collected got;
+
+                one_chip(&s);
+                scratch_write(&s, "sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n");
+                scratch_write(&s, "sys/kernel/mm/transparent_hugepage/hpage_pmd_size", cases[i].size);
+                scratch_write(&s, "sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled",
+                              "always inherit madvise [never]\n"); /* as shipped */
+                scratch_write(&s, "sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled",
+                              cases[i].value);
+                ASSERT_OK(probe(s.path, "thp", &nothing, &got));
+                ASSERT_EQ(got.findings.n, 1);
+                ASSERT_EQ(find(&got, "thp", "")->verdict, cases[i].verdict);
+                if (cases[i].verdict == VERDICT_WARN)
+                        ASSERT_STREQ(find(&got, "thp", "")->remedy,
+                                     "echo inherit | sudo tee "
+                                     "/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled");
+        }
+}
+
+static void clock_sources(void) {
+#define SOURCES "sys/devices/system/clocksource/clocksource0/"
+        static const struct {
+                const char *now, *offered;
+                enum verdict verdict;
+                const char *remedy;
+        } cases[] = {
+                { "tsc\n", "tsc kvm-clock acpi_pm \n", VERDICT_OK, "" },
+                { "kvm-clock\n", "kvm-clock tsc\n", VERDICT_OK, "" },
+                { "acpi_pm\n", "kvm-clock tsc acpi_pm \n", VERDICT_WARN, "echo kvm-clock | sudo tee /sys/" },
+                { "hpet\n", "hpet acpi_pm \n", VERDICT_WARN, "sudo dmesg | grep " },
+                { "hpet\n", "", VERDICT_WARN, "sudo dmesg | grep " },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_scratch_ struct scratch s = scratch_new();
+                _cleanup_collected_ struct collected got;
+
+                scratch_write(&s, SOURCES "current_clocksource", cases[i].now);
+                scratch_write(&s, SOURCES "available_clocksource", cases[i].offered);
+                ASSERT_OK(probe(s.path, "clock", &nothing, &got));
+                ASSERT_EQ(find(&got, "clock.source", "")->verdict, cases[i].verdict);
+                ASSERT_HAS(find(&got, "clock.source", "")->remedy, cases[i].remedy);
         }
 }
 
@@ -311,8 +372,10 @@ static void limits_of_memory(void) {
         _cleanup_scratch_ struct scratch s = scratch_new();
 
         scratch_write(&s, "proc/sys/vm/overcommit_memory", "2\n");
+        scratch_write(&s, "proc/sys/vm/max_map_count", "65529\n");
         ASSERT_EQ(verdict_of(s.path, "limits", &nothing, "limits.memory", "vm.overcommit_memory"),
                   VERDICT_WARN);
+        ASSERT_EQ(verdict_of(s.path, "limits", &nothing, "limits.memory", "vm.max_map_count"), VERDICT_WARN);
 }
 
 static void limits_of_ports(void) {
@@ -533,29 +596,45 @@ static void limits_of_tcp_numbers(void) {
                 enum verdict verdict; /* OK: nothing is said of it */
                 const char *remedy;
         } cases[] = {
-                { "ip_default_ttl", "64\n", VERDICT_OK, NULL },
-                { "ip_default_ttl", "4\n", VERDICT_WARN, "sudo sysctl -w net.ipv4.ip_default_ttl='64'" },
-                { "tcp_retries2", "15\n", VERDICT_OK, NULL },
-                { "tcp_retries2", "3\n", VERDICT_WARN, "net.ipv4.tcp_retries2='15'" },
-                { "tcp_timestamps", "2\n", VERDICT_OK, NULL },
-                { "tcp_timestamps", "0\n", VERDICT_WARN, "net.ipv4.tcp_timestamps='1'" },
-                { "tcp_wmem", "4096\t16384\t4194304\n", VERDICT_OK, NULL },
-                { "tcp_wmem", "4096\t16384\t65536\n", VERDICT_WARN, "tcp_wmem='4096 16384 4194304'" },
-                { "tcp_wmem", "4096\tmuch\n", VERDICT_UNKNOWN, "" },
-                { "tcp_mem", "50576\t64768\t98152\n", VERDICT_WARN,
+                { "net.ipv4.ip_default_ttl", "64\n", VERDICT_OK, NULL },
+                { "net.ipv4.ip_default_ttl", "4\n", VERDICT_WARN,
+                  "sudo sysctl -w net.ipv4.ip_default_ttl='64'" },
+                { "net.ipv4.tcp_retries2", "15\n", VERDICT_OK, NULL },
+                { "net.ipv4.tcp_retries2", "3\n", VERDICT_WARN, "net.ipv4.tcp_retries2='15'" },
+                { "net.ipv4.tcp_timestamps", "2\n", VERDICT_OK, NULL },
+                { "net.ipv4.tcp_timestamps", "0\n", VERDICT_WARN, "net.ipv4.tcp_timestamps='1'" },
+                { "net.ipv4.tcp_wmem", "4096\t16384\t4194304\n", VERDICT_OK, NULL },
+                { "net.ipv4.tcp_wmem", "4096\t16384\t65536\n", VERDICT_WARN,
+                  "tcp_wmem='4096 16384 4194304'" },
+                { "net.ipv4.tcp_wmem", "4096\tmuch\n", VERDICT_UNKNOWN, "" },
+                { "net.ipv4.tcp_rmem", "4096\t131072\t6291456\n", VERDICT_OK, NULL },
+                { "net.ipv4.tcp_rmem", "4096\t131072\t262144\n", VERDICT_WARN,
+                  "tcp_rmem='4096 131072 6291456'" },
+                { "net.ipv4.tcp_limit_output_bytes", "262144\n", VERDICT_OK, NULL },
+                { "net.ipv4.tcp_limit_output_bytes", "4096\n", VERDICT_WARN, "output_bytes='1048576'" },
+                { "net.ipv4.neigh.default.gc_thresh3", "1024\n", VERDICT_OK, NULL },
+                { "net.ipv4.neigh.default.gc_thresh3", "8\n", VERDICT_WARN,
+                  "sudo sysctl -w net.ipv4.neigh.default.gc_thresh3='1024'" },
+                { "net.core.netdev_max_backlog", "1000\n", VERDICT_OK, NULL },
+                { "net.core.netdev_max_backlog", "10\n", VERDICT_WARN, "netdev_max_backlog='1000'" },
+                { "net.ipv4.tcp_congestion_control", "cubic\n", VERDICT_OK, NULL },
+                { "net.ipv4.tcp_congestion_control", "bbr3\n", VERDICT_OK, NULL },
+                { "net.ipv4.tcp_congestion_control", "lp\n", VERDICT_WARN,
+                  "sudo sysctl -w net.ipv4.tcp_congestion_control=reno" },
+                { "net.ipv4.tcp_mem", "50576\t64768\t98152\n", VERDICT_WARN,
                   "net.ipv4.tcp_mem='9216000 12288000 18432000' #" },
-                { "tcp_mem", "9216000\t12288000\t18432000\n", VERDICT_OK, NULL },
+                { "net.ipv4.tcp_mem", "9216000\t12288000\t18432000\n", VERDICT_OK, NULL },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
                 _cleanup_scratch_ struct scratch s = scratch_new();
                 _cleanup_collected_ struct collected got;
-                char path[128], name[64];
+                const char *name = cases[i].name;
+                char path[128];
                 bool said = false;
 
-                (void) snprintf(path, sizeof(path), "proc/sys/net/ipv4/%s", cases[i].name);
-                (void) snprintf(name, sizeof(name), "net.ipv4.%s", cases[i].name);
-                scratch_write(&s, path, cases[i].value);
+                ASSERT_OK(intent_sysctl_path(name, path, sizeof(path)));
+                scratch_write(&s, path + 1, cases[i].value);
                 scratch_write(&s, "proc/meminfo", "MemTotal: 786432000 kB\n");
                 ASSERT_OK(probe(s.path, "limits", &nothing, &got));
                 for (size_t k = 0; k < got.findings.n; k++)
@@ -696,8 +775,8 @@ static void fingerprint_huge(void) {
         ASSERT_EQ(find(&got, "fingerprint.wheel", "")->verdict, VERDICT_UNKNOWN);
 }
 
-TEST_MAIN(good, thp, clock_state, disk, disk_shared, disk_others, places, configuration, limits,
-          limits_of_tasks, limits_of_all_files, limits_of_memory, limits_of_ports, limits_of_cpus,
-          limits_of_tcp, limits_of_tcp_numbers, limits_of_tcp_by_profile, shm, cmdline,
-          proxy, platform, tcmalloc, tpu_logs, lockfile, owners, owners_of_ports, access_to_nodes, machines,
-          fingerprint, fingerprint_huge)
+TEST_MAIN(good, thp, thp_by_size, clock_state, clock_sources, disk, disk_shared, disk_others,
+          places, configuration, limits, limits_of_tasks, limits_of_all_files, limits_of_memory,
+          limits_of_ports, limits_of_cpus, limits_of_tcp, limits_of_tcp_numbers, limits_of_tcp_by_profile,
+          shm, cmdline, proxy, platform, tcmalloc, tpu_logs, lockfile, owners, owners_of_ports,
+          access_to_nodes, machines, fingerprint, fingerprint_huge)

@@ -7,10 +7,16 @@
 #include "qdiscs.h"
 #include "test.h"
 
-static void begin_qdisc(struct dump *d, int index, uint32_t parent, const char *kind) {
-        begin(d, RTM_NEWQDISC, &(struct tcmsg){ .tcm_ifindex = index, .tcm_parent = parent },
+/* handle 0: the kernel's own. */
+static void begin_set_qdisc(struct dump *d, int index, uint32_t handle, uint32_t parent, const char *kind) {
+        begin(d, RTM_NEWQDISC,
+              &(struct tcmsg){ .tcm_ifindex = index, .tcm_handle = handle, .tcm_parent = parent },
               sizeof(struct tcmsg));
         attribute(d, TCA_KIND, kind, strlen(kind) + 1);
+}
+
+static void begin_qdisc(struct dump *d, int index, uint32_t parent, const char *kind) {
+        begin_set_qdisc(d, index, 0, parent, kind);
 }
 
 /* Options or statistics of one attribute. */
@@ -69,26 +75,29 @@ static void test_what_limits(void) {
 
 /* Whatever its kind; but one below another may be the kernel's own. */
 static void test_short_queues(void) {
-        const uint32_t one = 1, many = 1000;
+        const uint32_t none = 0, one = 1, many = 1000;
         const struct tc_sfq_qopt sfq = { .limit = 2 };
         const struct tc_fifo_qopt fifo = { .limit = 1 };
         const struct {
                 const char *kind;
-                uint32_t parent;
+                uint32_t handle, parent;
                 uint16_t inner; /* 0: the options are data itself */
                 const void *data;
                 uint16_t size;
                 const char *words; /* NULL: it limits nothing */
         } cases[] = {
-                { "fq", TC_H_ROOT, TCA_FQ_PLIMIT, &one, sizeof(one), "fq limit 1" },
-                { "fq", 1, TCA_FQ_FLOW_PLIMIT, &one, sizeof(one), "fq limit 1" },
-                { "fq", TC_H_ROOT, TCA_FQ_PLIMIT, &many, sizeof(many), NULL },
-                { "fq_codel", 1, TCA_FQ_CODEL_LIMIT, &one, sizeof(one), "fq_codel limit 1" },
-                { "fq_codel", TC_H_ROOT, TCA_FQ_CODEL_LIMIT, &many, sizeof(many), NULL },
-                { "codel", TC_H_ROOT, TCA_CODEL_LIMIT, &one, sizeof(one), "codel limit 1" },
-                { "sfq", TC_H_ROOT, 0, &sfq, sizeof(sfq), "sfq limit 2" },
-                { "pfifo_head_drop", TC_H_ROOT, 0, &fifo, sizeof(fifo), "pfifo_head_drop limit 1" },
-                { "pfifo", 1, 0, &fifo, sizeof(fifo), NULL },
+                { "fq", 0, TC_H_ROOT, TCA_FQ_PLIMIT, &one, sizeof(one), "fq limit 1" },
+                { "fq", 0, 1, TCA_FQ_FLOW_PLIMIT, &one, sizeof(one), "fq limit 1" },
+                { "fq", 0, TC_H_ROOT, TCA_FQ_PLIMIT, &many, sizeof(many), NULL },
+                { "fq_codel", 0, 1, TCA_FQ_CODEL_LIMIT, &one, sizeof(one), "fq_codel limit 1" },
+                { "fq_codel", 0, TC_H_ROOT, TCA_FQ_CODEL_LIMIT, &many, sizeof(many), NULL },
+                { "codel", 0, TC_H_ROOT, TCA_CODEL_LIMIT, &one, sizeof(one), "codel limit 1" },
+                { "sfq", 0, TC_H_ROOT, 0, &sfq, sizeof(sfq), "sfq limit 2" },
+                { "pfifo_head_drop", 0, TC_H_ROOT, 0, &fifo, sizeof(fifo), "pfifo_head_drop limit 1" },
+                { "pfifo", 0, 1, 0, &fifo, sizeof(fifo), NULL },
+                { "pfifo", 0x80010000, 0x10001, 0, &fifo, sizeof(fifo), "pfifo limit 1" },
+                { "fq_codel", 0, TC_H_ROOT, TCA_FQ_CODEL_LIMIT, &none, sizeof(none), "fq_codel limit 0" },
+                { "fq_pie", 0, TC_H_ROOT, TCA_FQ_PIE_LIMIT, &one, sizeof(one), "fq_pie limit 1" },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
@@ -96,7 +105,7 @@ static void test_short_queues(void) {
                 char text[QDISC_WORDS_MAX];
                 struct dump d = { .len = 0 };
 
-                begin_qdisc(&d, 2, cases[i].parent, cases[i].kind);
+                begin_set_qdisc(&d, 2, cases[i].handle, cases[i].parent, cases[i].kind);
                 if (cases[i].inner)
                         nested(&d, TCA_OPTIONS, cases[i].inner, cases[i].data, cases[i].size);
                 else
@@ -139,4 +148,43 @@ static void test_cut(void) {
         }
 }
 
-TEST_MAIN(test_what_limits, test_short_queues, test_cut)
+/* What somebody takes away below an mq is told of by nothing but that it is missing. */
+static void test_bare_queues(void) {
+        static const struct {
+                const char *root;
+                uint32_t handle;
+                unsigned queues, leaves[4], bare;
+        } cases[] = {
+                { "mq", 0x10000, 0, { 1, 2 }, 0 },
+                { "mq", 0x10000, 2, { 2, 1 }, 0 },
+                { "mq", 0x10000, 0, { 2 }, 1 },
+                { "mq", 0x10000, 2, { 1 }, 1 },
+                { "mq", 0x10000, 0, { 0 }, 1 }, /* each NIC has at least one */
+                { "mq", 0x10000, 4, { 1, 3 }, 2 },
+                { "mq", 0x10000, 2, { 1, 2, 4 }, 0 }, /* the fourth is of a time when there were four */
+                { "mq", 0x10000, 2, { 1, 1, 2 }, 0 },
+                { "mq", 0, 2, { 1 }, 0 }, /* the kernel's own: of old ones the dump is not whole */
+                { "mqprio", 0x10000, 2, { 2, 0xffe0 }, 1 },
+                { "prio", 0x10000, 2, { 1 }, 0 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_qdiscs_ struct qdisc_table t = QDISC_TABLE_NULL;
+                struct dump d = { .len = 0 };
+
+                begin_set_qdisc(&d, 2, cases[i].handle, TC_H_ROOT, cases[i].root);
+                end(&d);
+                for (size_t k = 0; k < ELEMENTSOF(cases[i].leaves) && cases[i].leaves[k] > 0; k++) {
+                        begin_qdisc(&d, 2, cases[i].handle | cases[i].leaves[k], "fq_codel");
+                        end(&d);
+                }
+                begin_set_qdisc(&d, 3, 0x10000, TC_H_ROOT, "mq"); /* another NIC's */
+                end(&d);
+                done(&d);
+                ASSERT_OK(qdiscs_parse(d.data, d.len, &t));
+                ASSERT_EQ(qdisc_queues_bare(&t, 2, cases[i].queues), cases[i].bare);
+                ASSERT_EQ(qdisc_queues_bare(&t, 4, cases[i].queues), 0);
+        }
+}
+
+TEST_MAIN(test_what_limits, test_short_queues, test_bare_queues, test_cut)

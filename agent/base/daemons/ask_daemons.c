@@ -117,8 +117,11 @@ static void read_limits(sd_bus *bus, struct daemon_states *s) {
         static const struct run_limit limits[] = {
                 { "tpu.slice", "TasksMax", 0 },      { "tpu-run.slice", "TasksMax", 0 },
                 { "tpu.slice", "MemoryMax", 0 },     { "tpu-run.slice", "MemoryMax", 0 },
+                { "tpu.slice", "MemoryHigh", 0 },    { "tpu-run.slice", "MemoryHigh", 0 },
                 { "tpu.slice", "CPUQuotaPerSecUSec", 0 }, { "tpu-run.slice", "CPUQuotaPerSecUSec", 0 },
                 { NULL, "DefaultTasksMax", 0 },      { NULL, "DefaultLimitNPROC", 0 },
+                { NULL, "DefaultLimitAS", 0 },       { NULL, "DefaultLimitDATA", 0 },
+                { NULL, "DefaultLimitFSIZE", 0 },    { NULL, "DefaultLimitCPU", 0 },
         };
 
         _Static_assert(ELEMENTSOF(limits) <= RUN_LIMITS_MAX, "each has room");

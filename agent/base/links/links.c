@@ -34,6 +34,7 @@ static const struct nla_policy link_policy[ATTR_MAX + 1] = {
         [IFLA_CARRIER_CHANGES] = { .type = NLA_U32 },
         [IFLA_LINKINFO] = { .type = NLA_NESTED },
         [IFLA_XDP] = { .type = NLA_NESTED },
+        [IFLA_PROP_LIST] = { .type = NLA_NESTED },
         [ATTR_PARENT_BUS] = { .type = NLA_STRING },
 };
 
@@ -63,6 +64,21 @@ static int parse_xdp(struct nlattr *xdp, struct link *l) {
         for (size_t i = 0; i < ELEMENTSOF(ids) && l->xdp == 0; i++)
                 l->xdp = u32_or_0(a[ids[i]]);
         return 0;
+}
+
+static void parse_altnames(struct nlattr *list, struct link *l) {
+        struct nlattr *a;
+        int left;
+
+        nla_for_each_nested(a, list, left) {
+                const char *name = nla_data(a);
+                size_t n = nla_len(a) > 0 ? strnlen(name, (size_t) nla_len(a)) : 0;
+                size_t has = strlen(l->altnames);
+
+                if (nla_type(a) == IFLA_ALT_IFNAME && n > 0 && has + n + 2 <= sizeof(l->altnames))
+                        (void) snprintf(l->altnames + has, sizeof(l->altnames) - has, "%s%.*s",
+                                        has > 0 ? " " : "", (int) n, name);
+        }
 }
 
 static int parse_kind(struct nlattr *linkinfo, struct link *l) {
@@ -109,6 +125,8 @@ static int parse_link(struct nlmsghdr *h, void *ret_item) {
         if (a[ATTR_PARENT_BUS])
                 (void) nla_strlcpy(l.bus, a[ATTR_PARENT_BUS],
                                    sizeof(l.bus)); /* too long is none we know: cut */
+        if (a[IFLA_PROP_LIST])
+                parse_altnames(a[IFLA_PROP_LIST], &l);
         if ((a[IFLA_LINKINFO] && parse_kind(a[IFLA_LINKINFO], &l) < 0) ||
             (a[IFLA_XDP] && parse_xdp(a[IFLA_XDP], &l) < 0))
                 return -EBADMSG;
@@ -195,6 +213,20 @@ static void read_sysfs(const struct host *h, const char *what, const struct link
                 (void) snprintf(dest, size, "%s", name);
 }
 
+static int count_tx_queue(const char *name, void *userdata) {
+        *(unsigned *) userdata += startswith(name, "tx-");
+        return 0;
+}
+
+static void read_queues(const struct host *h, struct link *l) {
+        unsigned n = 0;
+        char path[64];
+
+        (void) snprintf(path, sizeof(path), "/sys/class/net/%s/queues", l->name);
+        if (!h->other_netns && host_list(h, path, count_tx_queue, &n) == 0)
+                l->tx_queues = n;
+}
+
 /* What cannot be found stays empty: the NIC is then nothing special. */
 static void add_devices(const struct host *h, struct link_table *t) {
         _cleanup_close_ int fd = -1;
@@ -210,6 +242,7 @@ static void add_devices(const struct host *h, struct link_table *t) {
                         read_sysfs(h, "driver", l, l->driver, sizeof(l->driver));
                 if (!l->bus[0])
                         read_sysfs(h, "subsystem", l, l->bus, sizeof(l->bus));
+                read_queues(h, l);
         }
         judge_hardware(t);
 }

@@ -16,6 +16,7 @@
 struct link {
         int index;
         char name[IF_NAMESIZE];
+        char altnames[256]; /* by which ip(8) knows it, too, blanks between; what has no room is left out */
         char kind[16]; /* IFLA_INFO_KIND: "veth", "bridge", …; empty for hardware */
         char bus[16];    /* of hardware: "pci", "virtio", "usb", …; empty: the kernel did not say */
         char driver[32]; /* of hardware: "gve", "virtio_net", …; empty: the kernel did not say */
@@ -24,6 +25,7 @@ struct link {
         uint16_t arp_type;              /* ARPHRD_* */
         uint32_t mtu, min_mtu, max_mtu; /* 0: the kernel did not say */
         uint32_t queue; /* packets that its own queue has room for (txqueuelen); 0: it has none */
+        unsigned tx_queues; /* of hardware: that it sends by; 0: not known */
         bool up, carrier;
         uint32_t xdp; /* number of the XDP program that sees what comes in before the kernel does; 0: none */
         bool no_arp; /* IFF_NOARP: it asks nobody for MAC addresses, and answers nobody */

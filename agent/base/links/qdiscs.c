@@ -48,33 +48,46 @@ static uint32_t number_of(const struct nlattr *a) {
         return a && nla_len(a) == sizeof(uint32_t) ? nla_get_u32(a) : 0;
 }
 
+/* The least counts of those that the kernel reports. */
+static void take_limit(const struct nlattr *a, struct qdisc *q) {
+        if (!a || nla_len(a) != sizeof(uint32_t))
+                return;
+        q->limit = q->limited ? MIN(q->limit, nla_get_u32(a)) : nla_get_u32(a);
+        q->limited = true;
+}
+
 static void take_fq(struct nlattr *options, struct qdisc *q) {
         struct nlattr *a[TCA_FQ_MAX + 1];
-        uint32_t most, flow;
+        uint32_t most;
 
         if (nla_parse_nested(a, TCA_FQ_MAX, options, NULL) < 0)
                 return;
         most = number_of(a[TCA_FQ_FLOW_MAX_RATE]);
         q->rate = most == UINT32_MAX ? 0 : most;
-        q->limit = number_of(a[TCA_FQ_PLIMIT]);
-        flow = number_of(a[TCA_FQ_FLOW_PLIMIT]); /* of one connection */
-        if (flow > 0 && (q->limit == 0 || flow < q->limit))
-                q->limit = flow;
+        take_limit(a[TCA_FQ_PLIMIT], q);
+        take_limit(a[TCA_FQ_FLOW_PLIMIT], q); /* of one connection */
 }
 
-/* These two have a limit in packets, and nothing else that holds anything back. */
+/* These three have a limit in packets, and nothing else that holds anything back. */
 static void take_fq_codel(struct nlattr *options, struct qdisc *q) {
         struct nlattr *a[TCA_FQ_CODEL_MAX + 1];
 
         if (nla_parse_nested(a, TCA_FQ_CODEL_MAX, options, NULL) == 0)
-                q->limit = number_of(a[TCA_FQ_CODEL_LIMIT]);
+                take_limit(a[TCA_FQ_CODEL_LIMIT], q);
 }
 
 static void take_codel(struct nlattr *options, struct qdisc *q) {
         struct nlattr *a[TCA_CODEL_MAX + 1];
 
         if (nla_parse_nested(a, TCA_CODEL_MAX, options, NULL) == 0)
-                q->limit = number_of(a[TCA_CODEL_LIMIT]);
+                take_limit(a[TCA_CODEL_LIMIT], q);
+}
+
+static void take_fq_pie(struct nlattr *options, struct qdisc *q) {
+        struct nlattr *a[TCA_FQ_PIE_MAX + 1];
+
+        if (nla_parse_nested(a, TCA_FQ_PIE_MAX, options, NULL) == 0)
+                take_limit(a[TCA_FQ_PIE_LIMIT], q);
 }
 
 static void take_sfq(struct nlattr *options, struct qdisc *q) {
@@ -84,6 +97,7 @@ static void take_sfq(struct nlattr *options, struct qdisc *q) {
                 return;
         memcpy(&parms, nla_data(options), sizeof(parms));
         q->limit = parms.limit;
+        q->limited = true;
 }
 
 static void take_cake(struct nlattr *options, struct qdisc *q) {
@@ -100,6 +114,7 @@ static void take_fifo(struct nlattr *options, struct qdisc *q) {
                 return;
         memcpy(&parms, nla_data(options), sizeof(parms));
         q->limit = parms.limit;
+        q->limited = true;
 }
 
 static void take_drops(struct nlattr *stats, struct qdisc *q) {
@@ -124,6 +139,7 @@ static int parse_qdisc(struct nlmsghdr *h, void *ret_item) {
                 { "cake", take_cake },
                 { "fq_codel", take_fq_codel },
                 { "codel", take_codel },
+                { "fq_pie", take_fq_pie },
                 { "sfq", take_sfq },
                 { "pfifo", take_fifo },
                 { "pfifo_head_drop", take_fifo },
@@ -140,6 +156,8 @@ static int parse_qdisc(struct nlmsghdr *h, void *ret_item) {
                 return 0;
         q.index = m->tcm_ifindex;
         q.root = m->tcm_parent == TC_H_ROOT;
+        q.handle = m->tcm_handle;
+        q.parent = m->tcm_parent;
         (void) nla_strlcpy(q.kind, a[TCA_KIND], sizeof(q.kind)); /* a kind too long is none we know: cut */
         for (size_t i = 0; a[TCA_OPTIONS] && i < ELEMENTSOF(kinds); i++)
                 if (streq(q.kind, kinds[i].kind))
@@ -179,12 +197,12 @@ void qdisc_table_clear(struct qdisc_table *t) {
 
 /* The kernel itself puts these below others, as short as the device asks for. */
 static bool is_implied(const struct qdisc *q) {
-        return !q->root && (streq(q->kind, "pfifo") || streq(q->kind, "bfifo"));
+        return !q->root && q->handle == 0 && (streq(q->kind, "pfifo") || streq(q->kind, "bfifo"));
 }
 
 /* A queue that somebody made so short that it drops what a burst brings. */
 static bool is_short(const struct qdisc *q) {
-        return !is_implied(q) && q->limit > 0 &&
+        return !is_implied(q) && q->limited &&
                q->limit < (streq(q->kind, "bfifo") ? QDISC_PACKETS_MIN * 1500 : QDISC_PACKETS_MIN);
 }
 
@@ -207,6 +225,27 @@ const struct qdisc *qdisc_that_limits(const struct qdisc_table *t, int index) {
                 if (t->qdiscs[i].index == index && !is_plain(&t->qdiscs[i]))
                         return &t->qdiscs[i];
         return NULL;
+}
+
+unsigned qdisc_queues_bare(const struct qdisc_table *t, int index, unsigned queues) {
+        const struct qdisc *root = qdisc_root(t, index);
+        unsigned most = queues > 0 ? queues : UINT16_MAX, last = 1, n = 0;
+
+        /* Of the kernel's own mq no one can take anything away. */
+        if (!root || root->handle == 0 || (!streq(root->kind, "mq") && !streq(root->kind, "mqprio")))
+                return 0;
+        for (size_t i = 0; i < t->n; i++) {
+                const struct qdisc *q = &t->qdiscs[i];
+                unsigned queue = TC_H_MIN(q->parent);
+
+                if (q->index != index || q->root || TC_H_MAJ(q->parent) != root->handle || queue == 0 ||
+                    queue > most || queue >= TC_H_MIN_PRIORITY) /* those above are classes of mqprio */
+                        continue;
+                last = MAX(last, queue);
+                n++;
+        }
+        last = queues > 0 ? queues : last;
+        return last > n ? last - n : 0;
 }
 
 const struct qdisc *qdisc_root(const struct qdisc_table *t, int index) {

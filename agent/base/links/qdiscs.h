@@ -14,8 +14,11 @@ struct qdisc {
         int index; /* of the NIC */
         char kind[16]; /* "tbf", "fq_codel" */
         bool root;
+        uint32_t handle;        /* 0: the kernel's own, which nobody set */
+        uint32_t parent;        /* the class above that it hangs at; its minor number of mq is the queue's */
         uint64_t rate, burst;   /* bytes a second, bytes; 0: none, or not known */
-        uint32_t limit;         /* packets, of bfifo bytes; 0: none, or not known */
+        bool limited;           /* its limit is known */
+        uint32_t limit;         /* packets, of bfifo bytes */
         uint32_t loss_permille; /* of netem */
         uint64_t delay_usec;
         uint64_t drops;
@@ -38,6 +41,9 @@ void qdisc_table_clear(struct qdisc_table *t);
 
 /* The one of the NIC that no kernel sets by itself and that holds back, delays or drops; NULL: none. */
 const struct qdisc *qdisc_that_limits(const struct qdisc_table *t, int index);
+/* How many of the NIC's queues somebody left without one, below an mq or mqprio: the kernel throws away what
+ * they are given, and dumps nothing of them. queues: that the NIC has; 0: not known. */
+unsigned qdisc_queues_bare(const struct qdisc_table *t, int index, unsigned queues);
 /* The NIC's own, where the others hang; NULL: none. */
 const struct qdisc *qdisc_root(const struct qdisc_table *t, int index);
 /* Whether the NIC has one of that kind. */

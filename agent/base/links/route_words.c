@@ -115,11 +115,24 @@ static bool is_slow_by(const struct route *r, int metric) {
                (!m->if_locked || is_locked(r, metric));
 }
 
+bool congestion_keeps_up(const char *name) {
+        static const char *const known[] = { "cubic", "reno", "dctcp", "htcp" };
+
+        for (size_t i = 0; i < ELEMENTSOF(known); i++)
+                if (streq(name, known[i]))
+                        return true;
+        return startswith(name, "bbr"); /* bbr2, bbr3 of kernels that have them */
+}
+
+static bool yields(const struct route *r) {
+        return r->congestion[0] && !congestion_keeps_up(r->congestion);
+}
+
 bool route_is_slow(const struct route *r) {
         for (int k = RTAX_LOCK + 1; k <= RTAX_MAX; k++)
                 if (is_slow_by(r, k))
                         return true;
-        return false;
+        return yields(r);
 }
 
 bool route_is_tuned(const struct route *r) {
@@ -166,7 +179,7 @@ static void type_settings(const struct route *r, bool limits, char buf[static RO
         for (int k = RTAX_LOCK + 1; k <= RTAX_MAX; k++)
                 if (is_typed(r, k, limits))
                         type_setting(r, k, buf);
-        if (!limits && r->congestion[0])
+        if (!limits && r->congestion[0] && !yields(r))
                 add_word(buf, " %s %s%s", metrics[RTAX_CC_ALGO].word,
                          is_locked(r, RTAX_CC_ALGO) ? "lock " : "", r->congestion);
 }

@@ -20,8 +20,12 @@ const char *route_table_word(uint32_t table, char buf[static ROUTE_WORD_MAX]);
 const char *route_owner(uint8_t protocol);
 /* As ip route names a number of struct route's metrics: "mtu"; NULL: it has no name for it. */
 const char *route_metric_word(int metric);
+/* Whether a congestion control takes its share beside other traffic, as those do that data centres use.
+ * Others yield to it on purpose, or are made for radio and satellites. */
+bool congestion_keeps_up(const char *name);
 /* Whether it holds connections to a window that no data-centre NIC is filled with ("ip route … window", or a
- * locked cwnd), lets them begin with less than Linux does, or ends packets after few hops. */
+ * locked cwnd), lets them begin with less than Linux does, has them yield to all other traffic, or ends
+ * packets after few hops. */
 bool route_is_slow(const struct route *r);
 /* What it has beside limits and the least retransmission time changes how connections by it behave. */
 bool route_is_tuned(const struct route *r);
