@@ -68,6 +68,7 @@ struct slot {
         bool unfit, observe, runs_unknown; /* runs_unknown: it cannot say now; runs is what it said before */
         enum notice notice;
         char *reasons, *orders;
+        json_t *pairs; /* what it measured last, as it says; NULL: nothing */
         struct gang_host_run *runs, *local; /* local: that the registry did not start */
         size_t n_runs, n_local;
         struct claim claim; /* host NULL: none */
@@ -81,6 +82,11 @@ struct gang_run;
 #define SLOTS_NAMED 64
 
 enum slice_state { SLICE_FORMING, SLICE_READY };
+
+struct slice_measured { /* the bandwidth of its pairs: pairs.h */
+        uint64_t generation; /* of the slice then; 0: it never was */
+        usec_t at, until;    /* until 0: it is not being measured now */
+};
 
 struct slice {
         char name[NAME_MAX_HOST];
@@ -101,6 +107,7 @@ struct slice {
         const struct slot *suspect; /* choose.c: its first host that fails again and again; NULL: none */
         bool local_said;          /* a host has said something of its local runs since it was looked at */
         usec_t local_stalled;     /* since when hosts suspect that theirs stalls; 0: none does */
+        struct slice_measured measured;
 };
 
 /* --- Runs ------------------------------------------------------------------------------------------ */
