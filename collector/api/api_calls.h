@@ -82,6 +82,9 @@ void api_delete_run(const struct api *a, const struct http_request *q, struct ht
 void api_slice(const struct api *a, const struct http_request *q, struct http_reply *reply);
 void api_release_slot(const struct api *a, const struct http_request *q, struct http_reply *reply);
 void api_capture(const struct api *a, const struct http_request *q, struct http_reply *reply);
+/* The bandwidth between the hosts of a slice: what was measured last; and asks for it. */
+void api_pairs(const struct api *a, const struct http_request *q, struct http_reply *reply);
+void api_post_pairs(const struct api *a, const struct http_request *q, struct http_reply *reply);
 void api_orders(const struct api *a, const struct http_request *q, struct http_reply *reply);
 void api_act_order(const struct api *a, const struct http_request *q, struct http_reply *reply);
 void api_mode(const struct api *a, const struct http_request *q, struct http_reply *reply);

@@ -119,7 +119,8 @@ static void test_one_host(void) {
 }
 
 static void test_two_hosts_cannot_say(void) {
-        struct pair_rate rates[] = { { .from = 0, .to = 1, .rate = BAD }, { .from = 1, .to = 0, .rate = GOOD } };
+        struct pair_rate rates[] = { { .from = 0, .to = 1, .rate = BAD },
+                                     { .from = 1, .to = 0, .rate = GOOD } };
         struct pair_host hosts[2];
         struct pair_judged j;
 
@@ -192,7 +193,8 @@ static void test_any_rates(void) {
                                 ASSERT_TRUE(ends[k]->measured < 2 || ends[k]->slow < ends[k]->measured);
                 }
                 for (unsigned e = 0; e < 2 * s.hosts; e++) {
-                        const struct pair_end *x = e % 2 ? &s.judged[e / 2].receives : &s.judged[e / 2].sends;
+                        const struct pair_host *h = &s.judged[e / 2];
+                        const struct pair_end *x = e % 2 ? &h->receives : &h->sends;
                         unsigned alone = 0;
 
                         for (size_t i = 0; i < s.n && x->blamed; i++)

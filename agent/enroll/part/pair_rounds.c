@@ -4,7 +4,7 @@
 #include <assert.h>
 
 #define START_TIME (15 * USEC_PER_SEC) /* the request reaches hosts at different times */
-#define BOTH_WAYS (2 * PAIR_TIME + 2 * USEC_PER_SEC) /* one NIC, with both handshakes */
+#define BOTH_WAYS (2 * PAIR_TIME + 4 * USEC_PER_SEC) /* one NIC, with both handshakes */
 
 unsigned pair_rounds(unsigned hosts) {
         unsigned n = 0, odd = hosts % 2;

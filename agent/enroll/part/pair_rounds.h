@@ -14,7 +14,7 @@
 #define PAIR_TIME USEC_PER_SEC /* of one measurement: this, or: */
 #define PAIR_BYTES ((uint64_t) 1 << 30)
 
-/* log2 of the hosts, rounded up; one more for an odd number, whose hosts pause by turns. 0: below 2 hosts. */
+/* log2 of the hosts, rounded up; one more for an odd number, whose hosts pause by turns. 0: below 2. */
 unsigned pair_rounds(unsigned hosts);
 /* The worker that this one meets; -1: none. Both are below their numbers. */
 int pair_partner(unsigned hosts, unsigned worker, unsigned round);

@@ -41,8 +41,8 @@ DEFINE_CLEANUP(struct gang *, gang_free)
 
 /*
  * A record that was kept, before the first step: slot/, slice/, intent/, run/, order/, site/, capture/,
- * pairs/. -EBADMSG for one that cannot be understood (why: which, and what of it); it is then as if it were not
- * there.
+ * pairs/. -EBADMSG for one that cannot be understood (why: which, and what of it); it is then as if it were
+ * not there.
  */
 int gang_load(struct gang *g, const char *key, const json_t *value, usec_t now,
               char why[static GANG_WHY_MAX]);

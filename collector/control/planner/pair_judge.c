@@ -57,7 +57,8 @@ static void count_unexplained(struct pair_rate *rates, size_t n, struct pair_hos
         for (unsigned e = 0; e < 2 * n_hosts; e++)
                 end_of(hosts, e)->unexplained = 0;
         for (size_t i = 0; i < n; i++) {
-                struct pair_end *sends = &hosts[rates[i].from].sends, *receives = &hosts[rates[i].to].receives;
+                struct pair_end *sends = &hosts[rates[i].from].sends,
+                                *receives = &hosts[rates[i].to].receives;
 
                 rates[i].explained = rates[i].slow && (sends->blamed || receives->blamed);
                 if (!rates[i].slow || rates[i].explained)

@@ -86,7 +86,8 @@ static int check_slice(const struct gang *g, const struct slice *s, char why[sta
         if (s->measured.at > 0 && g->now < s->measured.at + PAIRS_APART)
                 return why_fail(why, -EBUSY,
                                 "slice %s was measured at %s, and may be again %u minutes later", s->name,
-                                time_text(s->measured.at, when), (unsigned) (PAIRS_APART / 60 / USEC_PER_SEC));
+                                time_text(s->measured.at, when),
+                                (unsigned) (PAIRS_APART / 60 / USEC_PER_SEC));
         return 0;
 }
 
@@ -168,7 +169,8 @@ static size_t take_rates(const struct slice *s, usec_t number, int64_t nic, stru
         return n;
 }
 
-static void add_host(struct result *x, unsigned worker, int nic, const struct pair_host *h, uint64_t median) {
+static void add_host(struct result *x, unsigned worker, int nic, const struct pair_host *h,
+                     uint64_t median) {
         const struct pair_end *sends = &h->sends, *receives = &h->receives;
         json_t *o = json_pack("{s:I, s:s, s:i, s:I}", "worker", (json_int_t) worker, "host",
                               host_name_of(x->slice, worker), "nic", nic, "median", (json_int_t) median);

@@ -2,8 +2,8 @@
 #pragma once
 /*
  * The bandwidth between the hosts of a slice: the record pairs/SLICE. It is asked of all hosts of a whole
- * slice on which nothing runs, when people want it, or before runs as the planner's options have it. While it
- * is measured no run begins there. What the hosts report is judged here (pair_judge.h). Inside this room
+ * slice on which nothing runs, when people want it, or before runs as the planner's options have it. While
+ * it is measured no run begins there. What the hosts report is judged here (pair_judge.h). Inside this room
  * only.
  */
 #include "state.h"
@@ -15,6 +15,6 @@
 int pairs_load(struct gang *g, const char *slice, const json_t *v, char why[static GANG_WHY_MAX]);
 /* pairs/SLICE as somebody wants it: "by". -ENOENT, -EBUSY, -EINVAL with why. */
 int pairs_want(struct gang *g, const char *slice, const json_t *value, char why[static GANG_WHY_MAX]);
-/* Behind slices_step(): what has been reported is judged, what is due is asked. 1: a slice is to be looked at
- * again; -ENOMEM. */
+/* Behind slices_step(): what has been reported is judged, what is due is asked. 1: a slice is to be looked
+ * at again; -ENOMEM. */
 int pairs_step(struct gang *g, usec_t *ret_next);
