@@ -77,9 +77,10 @@ class Pairs(unittest.TestCase):
         self.addCleanup(holder.kill)
         holder.stdout.readline()
         for nic in range(NICS):
-            ip("ip", "link", "add", f"v{worker}-{nic}", "master", f"br{nic}", "type", "veth", "peer", "name",
-               f"eth{nic}", "netns", holder.pid)
-            ip("ip", "link", "set", f"v{worker}-{nic}", "up")
+            end = f"v{holder.pid}-{nic}"  # a namespace that has ended may keep its own for a moment
+            ip("ip", "link", "add", end, "master", f"br{nic}", "type", "veth", "peer", "name", f"eth{nic}",
+               "netns", holder.pid)
+            ip("ip", "link", "set", end, "up")
             ip("ip", "addr", "add", f"10.9.{nic}.{10 + worker}/24", "dev", f"eth{nic}", inside=holder.pid)
             ip("ip", "link", "set", f"eth{nic}", "up", inside=holder.pid)
         return holder.pid
@@ -94,7 +95,7 @@ class Pairs(unittest.TestCase):
         for f in folder.iterdir():
             f.unlink()
         (folder / "50-test.conf").write_text(
-                f"[Identity]\nHostName={name}\nSliceName=s0\nWorkerId={worker}\nAcceleratorType=v6e-4\n"
+                f"[Identity]\nHostName={name}\nSliceName=s0\nWorkerId={worker}\nAcceleratorType=v6e-16\n"
                 f"WorkerHostnames={','.join(f's0-{w}' for w in range(HOSTS))}\n")
         (h.root / "etc/machine-id").write_text(f"{worker + 1:032x}\n")
         addresses = ",".join(f"10.9.{nic}.{10 + worker}" for nic in range(NICS))
