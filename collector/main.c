@@ -291,6 +291,7 @@ static int start_registry(struct collector *c) {
                 .store = c->store,
                 .clock = &clock_system,
                 .lease = c->settings.control.lease,
+                .preflight_pairs = c->settings.control.preflight_pairs,
                 .tenant = c->settings.control.tenant,
                 .answer = sync_port_answer,
                 .leads = on_leads,

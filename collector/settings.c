@@ -207,7 +207,8 @@ static int check_settings(struct collector_settings *s) {
 static int load_settings(const struct command_line *c, const struct options *o,
                          struct collector_settings *s) {
         static const char *const stores[] = { "sqlite", "etcd", NULL },
-                                 *const protocols[] = { "prometheus", "otlp", NULL };
+                                 *const protocols[] = { "prometheus", "otlp", NULL },
+                                 *const preflights[] = { "hosts", "pairs", NULL };
         const struct config_item items[] = {
                 CONFIG_ITEM("Collector", "ListenOtlp", config_parse_string63, s->otlp,
                             "127.0.0.1:" AS_TEXT(PORT_OTLP)),
@@ -248,6 +249,8 @@ static int load_settings(const struct command_line *c, const struct options *o,
                 CONFIG_WITHIN("Control", "Lease", config_parse_usec, &s->control.lease, "15s",
                               3 * USEC_PER_SEC,
                               120 * USEC_PER_SEC),
+                CONFIG_WORD("Control", "Preflight", config_parse_bool, &s->control.preflight_pairs, "hosts",
+                            preflights),
                 CONFIG_ITEM("Control", "AgentsUrl", config_parse_url, s->control.agents_url, ""),
                 CONFIG_ITEM("Control", "PeopleUrl", config_parse_url, s->control.people_url, ""),
                 CONFIG_ITEM("Control", "Etcd", config_parse_string255, s->control.access.members, ""),

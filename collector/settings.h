@@ -28,6 +28,7 @@ struct collector_settings {
         struct {
                 bool enabled, etcd; /* etcd: Store=etcd */
                 usec_t lease; /* of the registry's members, and of the leader */
+                bool preflight_pairs;
                 char tenant[64], agents_url[256], people_url[256];
                 struct etcd_access access;
         } control;

@@ -2,6 +2,7 @@
 /* tpuctl fleet: all hosts, as the collector knows them; its lists: slices, stalls, suspects. */
 #include "answer.h"
 #include "fleet_orders.h"
+#include "fleet_pairs.h"
 #include "json_text.h"
 #include "known_names.h"
 #include "screens.h"
@@ -252,7 +253,8 @@ static char *summary_text(void) {
               "host that has just started appears\nwithin some seconds.\n\nA word behind it asks, or orders "
               "by, the registry ('tpuctl fleet WORD --help' says more):\n  slices                       "
               SLICES_SUMMARY "\n  stalls                       " STALLS_SUMMARY
-              "\n  suspects                     " SUSPECTS_SUMMARY,
+              "\n  suspects                     " SUSPECTS_SUMMARY
+              "\n  pairs SLICE                  " PAIRS_SUMMARY,
               f);
         fleet_orders_list(f);
         return memstream_close(f, &text);
@@ -264,6 +266,7 @@ static int report_misuse(const char *word) {
 
         for (size_t i = 0; i < ELEMENTSOF(lists); i++)
                 known_names_add(&k, lists[i].word);
+        known_names_add(&k, "pairs");
         for (size_t i = 0; fleet_order_name(i); i++)
                 known_names_add(&k, fleet_order_name(i));
         return options_fail("tpuctl fleet", EXIT_USAGE,
@@ -310,6 +313,8 @@ int verb_fleet(const struct ctl *c, int argc, char *argv[]) {
                 for (size_t i = 0; i < ELEMENTSOF(lists); i++)
                         if (streq(word, lists[i].word))
                                 return fleet_list(&lists[i], c, argc - 1, argv + 1);
+                if (streq(word, "pairs"))
+                        return fleet_pairs(c, argc - 1, argv + 1);
                 order = fleet_order_find(word);
                 return order ? fleet_order(order, c, argc - 1, argv + 1) : report_misuse(word);
         }

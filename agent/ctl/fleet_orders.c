@@ -86,8 +86,7 @@ struct given {
         char about[160]; /* as people read it: "h0", "worker 1 of slice s0", "the whole fleet" */
 };
 
-/* One word of a path: nothing in it may lead elsewhere. */
-static bool is_plain(const char *word) {
+bool fleet_name_is_plain(const char *word) {
         return *word &&
                strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") ==
                        strlen(word) &&
@@ -98,9 +97,9 @@ static int check_names(struct given *g) {
         const char *const *w = g->words.items;
 
         for (size_t i = 0; i < g->which->named; i++)
-                if (!is_plain(w[i]))
+                if (!fleet_name_is_plain(w[i]))
                         return words_misuse(g->options, "this is no name:", w[i]);
-        if (g->host && !is_plain(g->host))
+        if (g->host && !fleet_name_is_plain(g->host))
                 return words_misuse(g->options, "this is no name:", g->host);
         if (g->which->named == 2 && w[1][strspn(w[1], "0123456789")])
                 return words_misuse(g->options, "WORKER is a number, not", w[1]);

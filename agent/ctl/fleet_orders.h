@@ -16,5 +16,8 @@ const char *fleet_order_name(size_t i);
 /* One line each, for --help. */
 void fleet_orders_list(FILE *out);
 
+/* One word of a path: nothing in it may lead elsewhere. */
+bool fleet_name_is_plain(const char *word);
+
 /* argv[0] is the word. The exit code. */
 int fleet_order(const struct fleet_order *which, const struct ctl *c, int argc, char *argv[]);

@@ -23,7 +23,7 @@ static bool printable(const char *text, size_t max) {
 /* "slice/s0", "run/train": only kinds that a host receives; what is new in a later version is passed
  * over. */
 static bool key_is_ours(const char *key) {
-        static const char *const kinds[] = { "slice/", "run/", "order/", "site/", "capture/" };
+        static const char *const kinds[] = { "slice/", "run/", "order/", "site/", "capture/", "pairs/" };
 
         for (size_t i = 0; i < ELEMENTSOF(kinds); i++)
                 if (startswith(key, kinds[i]) && key[strlen(kinds[i])])

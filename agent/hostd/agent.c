@@ -27,6 +27,7 @@
 #include "net_part.h"
 #include "notice_part.h"
 #include "orders_part.h"
+#include "pairs_part.h"
 #include "progress_part.h"
 #include "runs_part.h"
 #include "stack_files_part.h"
@@ -53,6 +54,7 @@ static const struct part *const parts[] = {
         &contests_part,
         &watch_part,
         &member_part,
+        &pairs_part,
         &net_part,
         &path_part,
         &capture_part,

@@ -71,6 +71,8 @@ api_call api_metrics;
 
 api_call api_runs, api_run, api_post_run, api_delete_run;
 api_call api_slice, api_release_slot, api_capture;
+/* The bandwidth between the hosts of a slice: what was measured last; and asks for it. */
+api_call api_pairs, api_post_pairs;
 api_call api_orders, api_act_order, api_mode, api_act_mode;
 
 /* The last word of a call that acts: the event, and the answer waits until what was asked is stored. */

@@ -448,3 +448,35 @@ void api_capture(const struct api *a, const struct http_request *q, struct http_
         api_reply(reply, 202, v);
         api_acted(a, q, reply, why);
 }
+
+void api_pairs(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        char key[GANG_KEY_MAX];
+        const json_t *v;
+
+        (void) snprintf(key, sizeof(key), "pairs/%s", route_part(q, 0));
+        v = registry_record(a->registry, key);
+        if (v)
+                api_reply(reply, 200, json_copy((json_t *) (uintptr_t) v));
+        else if (api_knows(a, KNOWN_SLICE, route_part(q, 0), reply))
+                api_reply_error(reply, 404, "the pairs of this slice were not measured yet",
+                                "tpuctl fleet pairs SLICE");
+}
+
+void api_post_pairs(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        char key[GANG_KEY_MAX], why[GANG_WHY_MAX] = "", by[BY_MAX];
+        const char *reason = route_text(q, "reason");
+        json_auto_t *v = json_pack("{s:i, s:s}", "v", 1, "by", by_text(a, q, by));
+        int r;
+
+        (void) snprintf(key, sizeof(key), "pairs/%s", route_part(q, 0));
+        r = v ? registry_want(a->registry, key, v, why) : -ENOMEM;
+        if (r == -ENOENT && !api_knows(a, KNOWN_SLICE, route_part(q, 0), reply))
+                api_acted(a, q, reply, "refused: no such slice");
+        else if (r < 0)
+                refuse_act(a, q, reply, r, why);
+        else {
+                api_reply(reply, 202,
+                          json_copy((json_t *) (uintptr_t) gang_record(registry_gang(a->registry), key)));
+                api_acted(a, q, reply, reason ? reason : "the bandwidth of its pairs is measured");
+        }
+}

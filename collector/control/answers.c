@@ -138,6 +138,9 @@ static int view_fill(struct view *v, const struct gang *g, const struct records 
         (void) snprintf(key, sizeof(key), "capture/%s", v->slice);
         if (r >= 0)
                 r = view_add(v, records_find(t, key));
+        (void) snprintf(key, sizeof(key), "pairs/%s", v->slice);
+        if (r >= 0)
+                r = view_add(v, records_find(t, key));
         if (r >= 0)
                 r = view_add(v, records_find(t, "site/mode"));
         for (enum run_place p = 0; p < _RUN_PLACE_MAX; p++)

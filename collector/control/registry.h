@@ -50,6 +50,7 @@ struct control_registry_options {
         struct control_store *control; /* taken over, also by a control_registry_new() that fails */
         const struct clock *clock;
         usec_t lease; /* whole seconds */
+        bool preflight_pairs; /* gang_options */
         const char *tenant; /* hosts of another are refused */
         /* A call that was kept is answered now. The body is given back with registry_body_unref(). */
         void (*answer)(void *call, unsigned status, struct registry_body *body, void *userdata);

@@ -32,6 +32,7 @@ static int load_records(struct registry *r, const json_t *records) {
         int x;
 
         o.lease = r->o.lease;
+        o.preflight_pairs = r->o.preflight_pairs;
         if (getrandom(&random, sizeof(random), 0) != (ssize_t) sizeof(random))
                 return -errno;
         r->answers.lease = registry_lease_seconds(r);

@@ -97,7 +97,7 @@ __tpuctl_words() {
         check) if [[ $cur == *.* ]]; then __tpu_checks_of "${cur%%.*}"; else __tpu_checks; fi ;;
         silence | unsilence) if [[ $cur == *.* ]]; then __tpu_checks_of "${cur%%.*}"; else __tpu_checks; fi ;;
         mode) echo "observe repair" ;;
-        fleet) echo "slices stalls cordon drain uncordon observe repair release" ;;
+        fleet) echo "slices stalls suspects pairs cordon drain uncordon observe repair release" ;;
         logs | stack | stop | why) __tpu_runs ;;
         esac
 }

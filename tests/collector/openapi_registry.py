@@ -59,6 +59,10 @@ class Drive:
         self.call("POST", capture, 409)
         self.call("POST", capture, 400, query="?nonsense=1")
         self.call("POST", capture, 404, name="nothing")
+        pairs = "/api/v1/slices/{name}/pairs"
+        self.call("POST", pairs, 409)
+        self.call("POST", pairs, 400, query="?nonsense=1")
+        self.call("POST", pairs, 404, name="nothing")
         self.post_captures()
         self.call("PUT", "/api/v1/mode", 200, query="?reason=why")
         self.call("PUT", "/api/v1/mode", 400, query="?nonsense=1")
@@ -84,6 +88,7 @@ class Drive:
         self.call("GET", "/api/v1/slices/{name}/diagnosis", 404, name="nothing", query="?for=agent")
         self.call("GET", "/api/v1/slices/{name}/diagnosis", 200, query="?for=agent")
         self.call("GET", "/api/v1/slices/{name}/captures", 404, name="nothing")
+        self.call("GET", "/api/v1/slices/{name}/pairs", 404)
         self.call("GET", "/api/v1/slices/{name}/episodes", 404, name="nothing")
         self.call("DELETE", "/api/v1/runs/{name}", 404, name="nothing")
         self.case.assertTrue(self.call("DELETE", "/api/v1/runs/{name}", 202)["intent"]["stop"])

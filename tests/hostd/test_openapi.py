@@ -60,9 +60,11 @@ class Agent(unittest.TestCase):
 
     def reads(self, h):
         for method, path in self.file.operations:
-            if method == "GET" and path not in ("/v1/path", "/v1/sched", "/v1/io"):
+            if method == "GET" and path not in ("/v1/path", "/v1/pairs", "/v1/sched", "/v1/io"):
                 self.call(h, "GET", path)
         self.call(h, "GET", "/v1/path", 404)
+        self.call(h, "GET", "/v1/pairs", 409, number=1)
+        self.call(h, "GET", "/v1/pairs", 400, round=15)
         for path in ("/v1/sched", "/v1/io"):
             self.call(h, "GET", path, 404, run="none")
             self.call(h, "GET", path, 400, watch="31")

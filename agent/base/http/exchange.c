@@ -18,6 +18,8 @@
 
 #define HEADERS_MAX 7
 
+#define ADDRESS_MAX 64
+
 struct exchange {
         struct http_transfer transfer; /* the first member: done is given it */
         sd_event *event;
@@ -36,7 +38,8 @@ struct exchange {
         char *bearer;        /* the line that goes out; NULL: none */
         size_t body_len, received, len, size; /* len: of what was received, that is kept */
         size_t n_headers;
-        struct curl_slist headers[HEADERS_MAX], addresses; /* libcurl only reads them */
+        struct curl_slist headers[HEADERS_MAX], addresses, to; /* libcurl only reads them */
+        char to_text[ADDRESS_MAX], from_text[ADDRESS_MAX]; /* as libcurl reads them */
         char addresses_text[LOOKUP_TEXT_MAX], type[128], header[HEADER_MAX],
                 url[EXCHANGE_URL_MAX + EXCHANGE_PATH_MAX];
 };
@@ -182,10 +185,29 @@ static const char *path_or_null(const char *path) {
         return path && *path ? path : NULL;
 }
 
+/* Of any name and port of the URL, to this address; and from that one, which is no NIC's name. */
+static int set_ends(struct exchange *x) {
+        const struct exchange_options *o = &x->options;
+        bool six = o->to && strchr(o->to, ':');
+        int bad = 0;
+
+        if (o->to) {
+                (void) snprintf(x->to_text, sizeof(x->to_text), "::%s%.50s%s:", six ? "[" : "", o->to,
+                                six ? "]" : "");
+                x->to.data = x->to_text;
+                bad |= curl_easy_setopt(x->transfer.easy, CURLOPT_CONNECT_TO, &x->to) != CURLE_OK;
+        }
+        if (o->from) {
+                (void) snprintf(x->from_text, sizeof(x->from_text), "host!%.50s", o->from);
+                bad |= curl_easy_setopt(x->transfer.easy, CURLOPT_INTERFACE, x->from_text) != CURLE_OK;
+        }
+        return bad;
+}
+
 static int setup(struct exchange *x) {
         const struct exchange_options *o = &x->options;
         CURL *c = x->transfer.easy;
-        int bad = 0;
+        int bad = set_ends(x);
 
         bad |= curl_easy_setopt(c, CURLOPT_TCP_KEEPALIVE, 1L) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body) != CURLE_OK;
@@ -376,7 +398,7 @@ int exchange_new(sd_event *e, const struct exchange_options *o, struct exchange 
                 return r;
         (void) sd_event_source_set_description(x->soon, o->name);
         r = check_url(o->url, why);
-        if (r >= 0 && !o->beside)
+        if (r >= 0 && !o->beside && !o->to)
                 r = look_for(x, o->proxy ? o->proxy : o->url, why);
         if (r >= 0 && !o->beside)
                 r = http_loop_new(e, o->name, &x->loop);

@@ -57,6 +57,9 @@ struct exchange_options {
         /* the address that the path of a request is put behind; a slash at its end is left out */
         const char *url;
         const char *proxy; /* URL; NULL: none, whatever the environment says */
+        /* The address that is connected to, whatever the name in url, and the own one that this goes from.
+         * NULL: the name is looked up; the kernel chooses. */
+        const char *to, *from;
         /* files; NULL, or empty: the system's authorities, none */
         const char *ca, *certificate, *key, *crl;
         /* of the same address: its connections and lookups are shared. Freed after this one */

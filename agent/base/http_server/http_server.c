@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "http_connection.h"
+#include "http_zeros.h"
 #include "log.h"
 #include "loop_timer.h"
 
@@ -153,6 +154,8 @@ void http_reply_clear(struct http_reply *reply) {
 static struct MHD_Response *make_response(struct http_reply *reply) {
         struct MHD_Response *m;
 
+        if (reply->zeros > 0)
+                return http_zeros(reply);
         if (reply->body && reply->release)
                 m = MHD_create_response_from_buffer_with_free_callback(reply->len, reply->body,
                                                                        reply->release);

@@ -67,6 +67,10 @@ struct http_reply {
         void *body;               /* taken over; NULL: none */
         void (*release)(void *body); /* gives it back; NULL: it is malloc'ed */
         size_t len;
+        /* Instead of what body has in memory so many zeros, as long as goes_on(body) says so: else the
+         * connection ends. body is given back when it is over; both functions are set. 0: none */
+        uint64_t zeros;
+        bool (*goes_on)(void *body);
         char allow[HTTP_ALLOW_MAX]; /* of 405; empty: not said */
         char *location;       /* of 307; taken over */
         unsigned retry_after; /* seconds; 0: not said */

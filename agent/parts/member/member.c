@@ -305,6 +305,18 @@ void member_figure(const struct bus *b, const char *run, const char *key, json_t
         member_keep_figure(bus_part(b, &member_part), run, key, value);
 }
 
+void member_say_pairs(const struct bus *b, json_t *value) {
+        struct member_state *m = bus_part(b, &member_part);
+
+        json_decref(m->pairs);
+        m->pairs = value;
+        bus_tell(m->bus, BUS_MEMBER);
+}
+
+const struct tls_files *member_tls(const struct bus *b) {
+        return &state_of(b)->tls;
+}
+
 void member_report_now(const struct bus *b) {
         struct member_state *m = bus_part(b, &member_part);
 
@@ -339,7 +351,8 @@ static void stop_member(void *self) {
         m->news = sd_event_source_disable_unref(m->news);
         m->looking = worker_names_free(m->looking);
         json_decref(m->figures);
-        m->figures = NULL;
+        json_decref(m->pairs);
+        m->figures = m->pairs = NULL;
         member_forget(m);
         run_parts_stop(m);
 }

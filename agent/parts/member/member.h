@@ -8,6 +8,7 @@
  */
 #include "part.h"
 #include "registry.h"
+#include "tls_files.h"
 
 extern const struct part member_part;
 
@@ -35,6 +36,11 @@ struct registry *member_collector(const struct bus *b);
 void member_figure(const struct bus *b, const char *run, const char *key, json_t *value);
 /* The figures as they are now go out with the next report. */
 void member_report_now(const struct bus *b);
+
+/* What this host measured of its pairs, for its member/ record from now on. The value is taken over. */
+void member_say_pairs(const struct bus *b, json_t *value);
+/* What it speaks TLS with, as a client. */
+const struct tls_files *member_tls(const struct bus *b);
 
 /* The record slice/ of this host's slice; NULL: none came. */
 const json_t *member_slice_record(const struct bus *b);

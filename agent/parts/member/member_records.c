@@ -121,9 +121,9 @@ static json_t *make_member(struct member_state *m) {
         const char *configured = b->settings.registry.address;
         json_t *address = configured[0] ? configured_addresses(configured) : own_addresses(b);
         json_int_t hosts;
-        json_t *next = next_of(b, m->who.worker, &hosts);
+        json_t *next = next_of(b, m->who.worker, &hosts), *o;
 
-        return json_pack("{s:i, s:s, s:I, s:s, s:s, s:s, s:s, s:s, s:o, s:I, s:s, s:s, s:o, s:s, s:s, s:s, "
+        o = json_pack("{s:i, s:s, s:I, s:s, s:s, s:s, s:s, s:s, s:o, s:I, s:s, s:s, s:o, s:s, s:s, s:s, "
                          "s:b, s:s, s:o, s:b, s:o, s:o}",
                          "v", 1, "slice", m->who.slice, "worker", (json_int_t) m->who.worker, "host",
                          m->who.host, "id", member_machine(b), "machine", b->machine_id, "incarnation",
@@ -135,6 +135,7 @@ static json_t *make_member(struct member_state *m) {
                          orders_of(b, orders, sizeof(orders)), "observe", bus_observes(b), "notice",
                          notice_ahead(b), "next", next, "runs_known",
                          m->runs.known, "runs", run_parts_to_member(m), "local", run_parts_local(m));
+        return m->pairs ? json_member_add(o, "pairs", json_incref(m->pairs)) : o;
 }
 
 static void report_member(struct member_state *m) {
@@ -331,7 +332,7 @@ void member_record(const char *key, const json_t *value, void *userdata) {
                 keep_record(&m->order, value);
         else if (startswith(key, "run/"))
                 run_parts_record(m, key + strlen("run/"), value);
-        else if (!is_of(key, "capture/", m->who.slice))
+        else if (!is_of(key, "capture/", m->who.slice) && !is_of(key, "pairs/", m->who.slice))
                 return;
         bus_publish(m->bus, &news);
         member_apply_orders(m);

@@ -22,6 +22,7 @@ struct member_state {
         json_t *said;          /* the member/ record as it was reported last; NULL: not yet */
         usec_t said_at, started; /* boot clock; said_at: the steps of runs */
         json_t *figures;         /* run -> key -> what member_figure() gave; NULL: nothing */
+        json_t *pairs;           /* member_say_pairs(); NULL: nothing was measured */
         json_t *slice_record, *site_mode, *order; /* NULL: none came, or it is gone */
         struct run_parts runs;
         struct worker_names *looking; /* at the names of the workers; NULL: not now */

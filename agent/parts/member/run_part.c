@@ -65,8 +65,9 @@ static void add_warnings(const struct bus *b, char *text, size_t size) {
                 struct finding f;
 
                 kept_finding_unpack(b->checks.entries[i].latest, &f);
-                if ((startswith(f.check, "enroll.") || streq(f.check, "preflight.alike") ||
-                     startswith(f.check, "clock.")) && f.verdict == VERDICT_WARN)
+                if (f.verdict == VERDICT_WARN &&
+                    (startswith(f.check, "enroll.") || streq(f.check, "preflight.alike") ||
+                     streq(f.check, "preflight.pairs") || startswith(f.check, "clock.")))
                         text_append(text, size, "; ", "%.250s", f.reason);
         }
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "captures.h"
+#include "pairs.h"
 
 #define HOUR  ((usec_t) 3600 * USEC_PER_SEC)
 #define RETRY USEC_PER_SEC /* out of memory: decided again then */
@@ -38,11 +39,22 @@ struct gang *gang_free(struct gang *g) {
 
 /* --- Keys ------------------------------------------------------------------------------------------ */
 
-enum kind { KIND_SLOT, KIND_SLICE, KIND_INTENT, KIND_RUN, KIND_ORDER, KIND_SITE, KIND_CAPTURE, _KIND_MAX };
+enum kind {
+        KIND_SLOT,
+        KIND_SLICE,
+        KIND_INTENT,
+        KIND_RUN,
+        KIND_ORDER,
+        KIND_SITE,
+        KIND_CAPTURE,
+        KIND_PAIRS,
+        _KIND_MAX,
+};
 
 static const char *const prefixes[_KIND_MAX] = {
         [KIND_SLOT] = "slot/",   [KIND_SLICE] = "slice/", [KIND_INTENT] = "intent/",   [KIND_RUN] = "run/",
         [KIND_ORDER] = "order/", [KIND_SITE] = "site/",   [KIND_CAPTURE] = "capture/",
+        [KIND_PAIRS] = "pairs/",
 };
 
 static int key_parse(const char *key, enum kind *ret, const char **ret_name) {
@@ -79,6 +91,8 @@ static int load_record(struct gang *g, const char *key, const json_t *value, cha
                 return intent_restore(g, name, value, why);
         case KIND_RUN:
                 return run_load(g, name, value, why);
+        case KIND_PAIRS:
+                return pairs_load(g, name, value, why);
         case KIND_ORDER:
         case KIND_SITE:
         case KIND_CAPTURE:
@@ -171,6 +185,8 @@ int gang_want(struct gang *g, const char *key, const json_t *value, usec_t now,
                 return r;
         if (value && kind == KIND_CAPTURE)
                 return captures_want(g, name, value, why);
+        if (value && kind == KIND_PAIRS)
+                return pairs_want(g, name, value, why);
         if (kind == KIND_ORDER)
                 slices_of_host_dirty(g, name);
         return want_record(g, key, value);
@@ -234,6 +250,13 @@ void gang_suspect(struct gang *g, const json_t *value) {
         json_decref(before);
 }
 
+/* A run that is chosen next sees what has just been asked or judged. */
+static int step_pairs(struct gang *g, usec_t *next) {
+        int r = pairs_step(g, next);
+
+        return r > 0 ? slices_step(g, next) : r;
+}
+
 usec_t gang_step(struct gang *g, usec_t now,
                  void (*changed)(const char *key, const json_t *value, void *userdata),
                  void *userdata) {
@@ -242,8 +265,8 @@ usec_t gang_step(struct gang *g, usec_t now,
         const char *key;
 
         g->now = MAX(g->now, now);
-        if (end_orders(g, &next) < 0 || slices_step(g, &next) < 0 || runs_step(g, &next) < 0 ||
-            captures_local(g, &next) < 0)
+        if (end_orders(g, &next) < 0 || slices_step(g, &next) < 0 || step_pairs(g, &next) < 0 ||
+            runs_step(g, &next) < 0 || captures_local(g, &next) < 0)
                 next = g->now + RETRY;
         fresh = json_object();
         if (!fresh)
@@ -279,6 +302,7 @@ bool gang_concerns(const struct gang *g, const char *key, const char *slice, con
         switch (kind) {
         case KIND_SLICE:
         case KIND_CAPTURE:
+        case KIND_PAIRS:
                 return streq(name, slice);
         case KIND_ORDER:
                 return streq(name, host);

@@ -29,6 +29,7 @@ struct gang_options {
         usec_t grow_after; /* a slice has been ready for so long: a run below its max takes it */
         usec_t backoff_base, backoff_max; /* between restarts of a run, doubled each time without progress */
         unsigned no_progress; /* restarts in a row in which the step did not rise: the run is ended */
+        bool preflight_pairs; /* a slice that is whole anew is measured before a run begins on it */
 };
 extern const struct gang_options gang_default_options;
 
@@ -39,9 +40,9 @@ struct gang *gang_free(struct gang *g);
 DEFINE_CLEANUP(struct gang *, gang_free)
 
 /*
- * A record that was kept, before the first step: slot/, slice/, intent/, run/, order/, site/, capture/.
- * -EBADMSG for one that cannot be understood (why: which, and what of it); it is then as if it were not
- * there.
+ * A record that was kept, before the first step: slot/, slice/, intent/, run/, order/, site/, capture/,
+ * pairs/. -EBADMSG for one that cannot be understood (why: which, and what of it); it is then as if it were
+ * not there.
  */
 int gang_load(struct gang *g, const char *key, const json_t *value, usec_t now,
               char why[static GANG_WHY_MAX]);
@@ -60,8 +61,9 @@ int gang_gone(struct gang *g, const char *slice, unsigned worker, const char *in
               const char *why, usec_t now);
 
 /*
- * What people want: intent/RUN, order/HOST, site/mode, capture/SLICE; NULL takes it back. -EBADMSG, -EBUSY
- * (a run of that name has not ended; captures were taken less than 5 minutes ago), -ENOENT (no such slice),
+ * What people want: intent/RUN, order/HOST, site/mode, capture/SLICE, pairs/SLICE; NULL takes it back.
+ * -EBADMSG, -EBUSY (a run of that name has not ended; captures were taken less than 5 minutes ago; something
+ * runs on the slice that is to be measured), -ENOENT (no such slice),
  * -EINVAL (user root, min above max, …): why, for the caller.
  */
 int gang_want(struct gang *g, const char *key, const json_t *value, usec_t now,

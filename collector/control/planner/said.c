@@ -117,8 +117,21 @@ static int check_names(const struct said *s, char why[static GANG_WHY_MAX]) {
         return -EBADMSG;
 }
 
+static int check_pairs(const json_t *v, char why[static GANG_WHY_MAX]) {
+        const json_t *received = json_object_get(v, "received");
+        const char *text;
+
+        if (!v || (json_is_object(v) && get_text(v, "why", GANG_WHY_MAX, &text, why) >= 0 &&
+                   (!received || json_is_array(received)) && json_array_size(received) <= MEMBER_PAIRS_MAX))
+                return 0;
+        return why_fail(why, -EBADMSG, "\"pairs\" has no \"why\", or no list of at most %d \"received\"",
+                        MEMBER_PAIRS_MAX);
+}
+
 int said_parse(const json_t *m, struct said *ret, char why[static GANG_WHY_MAX]) {
-        struct said s = { .address = json_object_get(m, "address"), .next = json_object_get(m, "next") };
+        struct said s = { .address = json_object_get(m, "address"),
+                          .next = json_object_get(m, "next"),
+                          .pairs = json_object_get(m, "pairs") };
         int64_t worker, hosts;
         int r;
 
@@ -133,7 +146,7 @@ int said_parse(const json_t *m, struct said *ret, char why[static GANG_WHY_MAX])
             get_text(m, "notice", 32, &s.notice, why) < 0 ||
             get_number(m, "worker", 0, GANG_HOSTS_MAX - 1, -1, &worker, why) < 0 ||
             get_number(m, "hosts", 0, GANG_HOSTS_MAX, 0, &hosts, why) < 0 ||
-            check_address(s.address, why) < 0)
+            check_address(s.address, why) < 0 || check_pairs(s.pairs, why) < 0)
                 return -EBADMSG;
         if (worker < 0)
                 return why_fail(why, -EBADMSG, "\"worker\" is missing");

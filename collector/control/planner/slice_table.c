@@ -123,7 +123,9 @@ void slot_forget_words(struct gang *g, struct slot *s) {
         s->fingerprint = gang_fingerprint_drop(g, s->fingerprint);
         free(s->reasons);
         free(s->orders);
+        json_decref(s->pairs);
         s->reasons = s->orders = NULL;
+        s->pairs = NULL;
         s->unfit = s->observe = false;
         drop_machine(g, s);
 }

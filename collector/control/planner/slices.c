@@ -168,6 +168,8 @@ static char *find_obstacle(const struct gang *g, const struct slice *s) {
                         return asprintf(&text, "%s: %s", slot_text(slot_at(s, i), buf), what) < 0 ? NULL
                                                                                                  : text;
         }
+        if (s->measured.until > 0)
+                return strdup("the bandwidth of its pairs is being measured");
         return json_array_size(s->unlike) > 0 ? unlike_obstacle(s) : NULL;
 }
 
@@ -236,6 +238,7 @@ static int forget_empty(struct gang *g, size_t i) {
                 }
         r = worse(r, record_putf(g, NULL, "slice/%s", s->name));
         r = worse(r, record_putf(g, NULL, "capture/%s", s->name));
+        r = worse(r, record_putf(g, NULL, "pairs/%s", s->name));
         slice_free(g, s);
         g->n_slices--;
         memmove(&g->slices[i], &g->slices[i + 1], (g->n_slices - i) * sizeof(g->slices[0]));

@@ -132,6 +132,8 @@ static int take_words(struct slot *s, struct said *w, struct gang_fingerprint *f
         s->notice = notice_of(w->notice);
         changed = changed || s->runs_unknown != w->runs_unknown;
         s->runs_unknown = w->runs_unknown;
+        json_decref(s->pairs);
+        s->pairs = json_incref((json_t *) (uintptr_t) w->pairs);
         if (!w->runs_unknown) /* else what it said last stays believed */
                 take_runs(s, w);
         return changed;

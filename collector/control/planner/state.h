@@ -6,6 +6,7 @@
  */
 #include "gang.h"
 #include "member_part.h"
+#include "pair_rounds.h"
 #include "run_spec.h"
 #include "texts.h"
 
@@ -68,6 +69,7 @@ struct slot {
         bool unfit, observe, runs_unknown; /* runs_unknown: it cannot say now; runs is what it said before */
         enum notice notice;
         char *reasons, *orders;
+        json_t *pairs; /* what it measured last, as it says; NULL: nothing */
         struct gang_host_run *runs, *local; /* local: that the registry did not start */
         size_t n_runs, n_local;
         struct claim claim; /* host NULL: none */
@@ -81,6 +83,11 @@ struct gang_run;
 #define SLOTS_NAMED 64
 
 enum slice_state { SLICE_FORMING, SLICE_READY };
+
+struct slice_measured { /* the bandwidth of its pairs: pairs.h */
+        uint64_t generation; /* of the slice then; 0: it never was */
+        usec_t at, until;    /* until 0: it is not being measured now */
+};
 
 struct slice {
         char name[NAME_MAX_HOST];
@@ -101,6 +108,7 @@ struct slice {
         const struct slot *suspect; /* choose.c: its first host that fails again and again; NULL: none */
         bool local_said;          /* a host has said something of its local runs since it was looked at */
         usec_t local_stalled;     /* since when hosts suspect that theirs stalls; 0: none does */
+        struct slice_measured measured;
 };
 
 /* --- Runs ------------------------------------------------------------------------------------------ */
@@ -330,6 +338,7 @@ int run_begin(struct gang *g, struct gang_run *r, const struct choice *c);
 
 #define MEMBER_RUNS_MAX    16
 #define MEMBER_ADDRESS_MAX 8
+#define MEMBER_PAIRS_MAX (PAIR_ROUNDS_MAX * PAIR_NICS_MAX)
 
 struct said { /* texts and values are the member's own */
         const char *slice, *host, *id, *machine, *incarnation, *state, *reasons, *orders, *notice;
@@ -337,6 +346,7 @@ struct said { /* texts and values are the member's own */
         bool proved, given; /* by a certificate; the slot by the site (registry.h: gives) */
         bool observe, runs_unknown; /* runs_unknown: it does not know (yet) what runs there */
         const json_t *address, *next; /* next: of the workers after it, names or addresses */
+        const json_t *pairs; /* what it measured of its pairs last; NULL: nothing */
         struct gang_host_run *runs, *local; /* local: that the registry did not start */
         size_t n_runs, n_local;
 };
