@@ -153,16 +153,13 @@ int logs_show_here(const struct options *o, const char *run, unsigned long last)
         return show_here(o, &(struct logs_wish){ .run = run, .last = last });
 }
 
-json_t *logs_take_here(const struct options *o, const char *run, unsigned last, struct problem *problem) {
-        Local__LinesRequest m = LOCAL__LINES_REQUEST__INIT;
+static json_t *take_lines(const struct options *o, const Local__LinesRequest *m, struct problem *problem) {
         _cleanup_free_ uint8_t *buf = NULL;
         Local__LinesReply *reply;
         json_t *list = NULL;
         struct frame f;
 
-        m.name = wire_text(run);
-        m.last = last;
-        if (launchd_ask(o->root, LOCAL__KIND__KIND_LINES_REQUEST, &m.base, LOCAL__KIND__KIND_LINES_REPLY,
+        if (launchd_ask(o->root, LOCAL__KIND__KIND_LINES_REQUEST, &m->base, LOCAL__KIND__KIND_LINES_REPLY,
                         ANSWER_TIME * USEC_PER_SEC, &f, &buf, problem) < 0)
                 return NULL;
         reply = local__lines_reply__unpack(NULL, f.len, f.data);
@@ -180,6 +177,22 @@ json_t *logs_take_here(const struct options *o, const char *run, unsigned last, 
         }
         local__lines_reply__free_unpacked(reply, NULL);
         return list;
+}
+
+json_t *logs_take_here(const struct options *o, const char *run, unsigned last, struct problem *problem) {
+        Local__LinesRequest m = LOCAL__LINES_REQUEST__INIT;
+
+        m.name = wire_text(run);
+        m.last = last;
+        return take_lines(o, &m, problem);
+}
+
+json_t *logs_take_kept(const struct options *o, const char *run, const char *kept, struct problem *problem) {
+        Local__LinesRequest m = LOCAL__LINES_REQUEST__INIT;
+
+        m.name = wire_text(run);
+        m.kept = wire_text(kept);
+        return take_lines(o, &m, problem);
 }
 
 /* --- The verb ------------------------------------------------------------------------------------------ */
