@@ -10,6 +10,7 @@
 
 #define LINES_SHOWN   20
 #define WORDS_SHOWN   12
+#define CORE_SHOWN    20
 #define LINES_IN_JSON "1000"
 
 /* --- Of all hosts -------------------------------------------------------------------------------------- */
@@ -69,6 +70,18 @@ static void show_libtpu(const struct options *o, const char *name) {
         show_kept(lines, end > WORDS_SHOWN ? end - WORDS_SHOWN : 1, end);
 }
 
+/* The thread that crashed comes first. */
+static void show_core(const struct options *o, const char *name) {
+        struct problem problem;
+        json_auto_t *lines = logs_take_kept(o, name, "core", &problem);
+        size_t n = json_array_size(lines);
+
+        if (n == 0)
+                return;
+        puts("\nits first core dump (all stacks: tpuctl bundle NAME):");
+        show_kept(lines, 0, MIN(n, (size_t) CORE_SHOWN));
+}
+
 static int why_here(const struct options *o, const char *name, bool json) {
         struct problem problem;
         json_auto_t *answer = NULL;
@@ -87,6 +100,7 @@ static int why_here(const struct options *o, const char *name, bool json) {
         if (json)
                 return answer_print(o, TAKE_PTR(answer), &(struct answer_as){ .json = true });
         show(stdout, run, clock_real(&clock_system), END);
+        show_core(o, name);
         show_libtpu(o, name);
         puts("\nits last lines:");
         return logs_show_here(o, name, LINES_SHOWN);

@@ -126,6 +126,7 @@ void run_ended(struct run *run) {
         if (run->tail || kept->state == LAUNCH_EXITED || kept->state == LAUNCH_WAITING)
                 return;
         adopt_record(r, kept);
+        run->crashed = streq(kept->end.result, "core-dump") ? kept->main_pid : 0;
         kept->main_pid = 0;
         run->stuck_timer = sd_event_source_disable_unref(run->stuck_timer);
         tail_init(&none);

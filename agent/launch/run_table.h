@@ -26,6 +26,8 @@ struct run {
         bool captured_native;  /* likewise */
         struct tail *tail; /* the end is being looked at */
         struct child *words; /* what is kept of it is being gathered */
+        uint32_t crashed; /* its main process, which left a core; 0: it did not */
+        char core_path[4096]; /* of that core, while its stacks are being read */
         sd_event_source *stuck_timer; /* after KILL */
         int32_t unkillable; /* a process that KILL did not end; 0: none */
         struct restarts restart; /* while waiting: what is kept with the next start */

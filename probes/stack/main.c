@@ -354,6 +354,8 @@ static int run_captures(struct program *p) {
                         break;
                 }
         }
+        if (p->core && p->read > 0)
+                return 0; /* nothing more will ever be had of it */
         return p->failed > 0 && !p->capture ? verdict_exit_code(VERDICT_UNKNOWN) : 0;
 }
 

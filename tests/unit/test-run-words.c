@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which files of libtpu are a run's, what of them is kept of it, and who gets that. */
+/* Which files of libtpu are a run's, and its core; what of them is kept of it, and who gets that. */
 #include <sys/time.h>
 
+#include "core_find.h"
 #include "launch-bench.h"
 #include "libtpu_logs.h"
 
@@ -73,18 +74,21 @@ static void log_file(struct bench *b, const char *name, const char *text) {
         ASSERT_TRUE(utimes(path, at) == 0);
 }
 
-static void end(struct bench *b, const char *name) {
-        struct exit_record record = { .result = "exit-code",
-                                      .code = "exited",
-                                      .status = "1",
-                                      .real = b->now.real + 5 * USEC_PER_SEC,
-                                      .boot = b->now.boot + 5 * USEC_PER_SEC };
+static void end_as(struct bench *b, const char *name, struct exit_record *record) {
         _cleanup_close_ int exits = host_open_file(&b->host, STATE_EXITS, O_RDONLY | O_DIRECTORY);
 
-        memcpy(record.id, b->fake.id, sizeof(record.id));
-        ASSERT_OK(exit_record_write(exits, name, &record));
+        record->real = b->now.real + 5 * USEC_PER_SEC;
+        record->boot = b->now.boot + 5 * USEC_PER_SEC;
+        memcpy(record->id, b->fake.id, sizeof(record->id));
+        ASSERT_OK(exit_record_write(exits, name, record));
         runs_unit_events.gone(name, b->runs);
         turn_until_known(b, 0);
+}
+
+static void end(struct bench *b, const char *name) {
+        struct exit_record record = { .result = "exit-code", .code = "exited", .status = "1" };
+
+        end_as(b, name, &record);
 }
 
 static int ask_kept(struct bench *b, const char *name, const char *kept) {
@@ -95,14 +99,18 @@ static int ask_kept(struct bench *b, const char *name, const char *kept) {
         return ask(b, LOCAL__KIND__KIND_LINES_REQUEST, &q.base);
 }
 
-static void expect_kept(struct bench *b, const char *name, const char *text) {
-        int fd = ask_kept(b, name, "libtpu");
+static void expect_kept_as(struct bench *b, const char *name, const char *kept, const char *text) {
+        int fd = ask_kept(b, name, kept);
         Local__LinesReply *l = (Local__LinesReply *) take(b, fd, LOCAL__KIND__KIND_LINES_REPLY,
                                                           &local__lines_reply__descriptor);
 
         ASSERT_STREQ(strndupa((char *) l->text.data, l->text.len), text);
         local__lines_reply__free_unpacked(l, NULL);
         (void) close(fd);
+}
+
+static void expect_kept(struct bench *b, const char *name, const char *text) {
+        expect_kept_as(b, name, "libtpu", text);
 }
 
 /* Over a restart of tpu-launchd, and until another run has the name. */
@@ -159,9 +167,66 @@ static void test_long_file_elsewhere(void) {
         (void) close(fd);
 }
 
+/* --- Its core ------------------------------------------------------------------------------------------ */
+
+static void place(const char *pattern, const char *folder, const char *name) {
+        struct core_wanted w = { .folder = "/srv/run", .uid = 7, .pid = 99 };
+        char got[CORE_PATH_MAX], like[CORE_PATH_MAX];
+
+        (void) snprintf(w.pattern, sizeof(w.pattern), "%s", pattern);
+        ASSERT_EQ(core_place(&w, got, like), folder ? 0 : -ENOTSUP);
+        if (!folder)
+                return;
+        ASSERT_STREQ(got, folder);
+        ASSERT_STREQ(like, name);
+}
+
+static void test_where_cores_are(void) {
+        place("core", "/srv/run", "core");
+        place("/var/cores/core.%e.%p.%u%%", "/var/cores", "core.*.99.7%");
+        place("sub/c[%P]*", "/srv/run/sub", "c\\[99]\\*");
+        place("core.%", "/srv/run", "core.");
+        place("/cores/%u/core", NULL, NULL);
+        place("|/usr/share/apport/apport %p", NULL, NULL);
+        place("|/lib/systemd/systemd-coredump %P %u", "/var/lib/systemd/coredump", "core.*.7.*.99.*");
+}
+
+static void tool(struct bench *b) {
+        scratch_write(&b->scratch, "tool", "#!/bin/sh\necho stacks of ${2##*/} as $4\n");
+        ASSERT_TRUE(chmod(b->tool, 0755) == 0);
+}
+
+static void crash(struct bench *b, const char *pattern, const char *file) {
+        struct exit_record record = { .result = "core-dump", .code = "dumped", .status = "ABRT" };
+
+        tool(b);
+        scratch_write(&b->scratch, "proc/sys/kernel/core_pattern", pattern);
+        start(b, "a");
+        runs_unit_events.running("a", 99, "/tpu-run-a.slice/tpu-run-a.service", b->runs);
+        if (file)
+                scratch_write(&b->scratch, file, "core");
+        end_as(b, "a", &record);
+}
+
+/* tpu-stack reads it as the run's user; what is packed is named. */
+static void test_core_of_a_crash(void) {
+        _cleanup_bench_ struct bench b;
+
+        bench_init(&b);
+        crash(&b, "/cores/core.%p\n", "cores/core.99");
+        expect_kept_as(&b, "a", "core", "stacks of core.99 as 0\n");
+        crash(&b, "/cores/x.%p\n", NULL);
+        expect_error(&b, ask_kept(&b, "a", "core"), ENOENT, "nothing of it was kept");
+        crash(&b, "|/lib/systemd/systemd-coredump %P", "var/lib/systemd/coredump/core.p.0.ab.99.17.zst");
+        expect_kept_as(&b, "a", "core",
+                       "/var/lib/systemd/coredump/core.p.0.ab.99.17.zst is compressed, and not read: unpack "
+                       "it, then tpu-stack --core\n");
+}
+
 int main(void) {
         static void (*const tests[])(void) = { test_which_count, test_newest_of_each, test_kept_at_the_end,
-                                               test_long_file_elsewhere };
+                                               test_long_file_elsewhere, test_where_cores_are,
+                                               test_core_of_a_crash };
 
         return bench_main(tests, ELEMENTSOF(tests));
 }
