@@ -84,6 +84,10 @@ static void ask_here(struct bundle *b) {
                 return;
         v = logs_take_here(b->o, b->run, b->full ? 1000 : 200, &problem);
         put_part(b, "here_lines", v, problem.text);
+        v = logs_take_kept(b->o, b->run, "libtpu", &problem);
+        put_part(b, "here_libtpu", v, problem.text);
+        v = logs_take_kept(b->o, b->run, "core", &problem);
+        put_part(b, "here_core", v, problem.text);
         v = NULL;
         put_part(b, "host",
                  hostd_call(b->o->root, NULL, "/v1/status", HOSTD_TIMEOUT, &v, &problem) == 0 ? v : NULL,
@@ -92,11 +96,15 @@ static void ask_here(struct bundle *b) {
 
 /* --- Its size ------------------------------------------------------------------------------------------ */
 
-/* Halves a list; of events the first say why, of lines the last. False: nothing is there to halve. */
+/* Halves a list; of events the first say why, of lines the last, of libtpu's files the first and the last.
+ * False: nothing is there to halve. */
 static bool halve(json_t *all, const char *part, const char *name) {
         json_t *of = json_object_get(all, part), *list = name ? json_object_get(of, name) : of;
-        size_t n = json_array_size(list), from = name && streq(name, "events") ? n / 4 : 0;
+        bool lines = name ? streq(name, "lines") : streq(part, "here_lines");
+        size_t n = json_array_size(list), from = lines ? 0 : n / 4;
 
+        if (!name && streq(part, "here_core")) /* the thread that crashed comes first */
+                from = n - n / 2;
         for (size_t i = 0; i < n / 2; i++)
                 (void) json_array_remove(list, from);
         return n > 1;
@@ -121,11 +129,17 @@ static bool make_smaller(json_t *all) {
 
                 return lines || here;
         }
+        if (json_array_size(json_object_get(all, "here_libtpu")) > 40)
+                return halve(all, "here_libtpu", NULL);
+        if (json_array_size(json_object_get(all, "here_core")) > 80)
+                return halve(all, "here_core", NULL);
         return (json_array_size(json_object_get(json_object_get(all, "why"), "events")) > 20 &&
                 halve(all, "why", "events")) ||
                drop(all, "stall", "tree") || halve(all, "why", "lines") || halve(all, "here_lines", NULL) ||
                halve(all, "why", "events") || json_object_del(all, "record") == 0 ||
-               json_object_del(all, "host") == 0 || json_object_del(all, "stall") == 0;
+               json_object_del(all, "host") == 0 || json_object_del(all, "here_libtpu") == 0 ||
+               json_object_del(all, "here_core") == 0 ||
+               json_object_del(all, "stall") == 0;
 }
 
 static void fit(struct bundle *b) {
@@ -200,7 +214,8 @@ int verb_bundle(const struct ctl *c, int argc, char *argv[]) {
                 "bundle", "RUN [--output FILE] [--full]", defs,
                 "Packs what is known of a run into one JSON file of at most 50 kB, without secrets:\n"
                 "why it ended, its last stall and the verdict, its last lines, and what this host has of "
-                "it.");
+                "it,\n"
+                "with the ends of libtpu's logs and the stacks of its core.");
         struct collector collector;
         char own[64 + sizeof(".bundle.json")];
         struct words w;

@@ -152,15 +152,12 @@ int logs_show_here(const struct options *o, const char *run, unsigned long last)
         return show_here(o, &(struct logs_wish){ .run = run, .last = last });
 }
 
-json_t *logs_take_here(const struct options *o, const char *run, unsigned last, struct problem *problem) {
-        Local__LinesRequest m = LOCAL__LINES_REQUEST__INIT;
+static json_t *take_lines(const struct options *o, Local__LinesRequest *m, struct problem *problem) {
         _cleanup_launchd_reply_ ProtobufCMessage *answer = NULL;
         const Local__LinesReply *reply;
         json_t *list;
 
-        m.name = wire_text(run);
-        m.last = last;
-        if (ask_lines(o, &m, ANSWER_TIME, &answer, problem) < 0)
+        if (ask_lines(o, m, ANSWER_TIME, &answer, problem) < 0)
                 return NULL;
         reply = (const Local__LinesReply *) answer;
         list = json_array();
@@ -172,6 +169,22 @@ json_t *logs_take_here(const struct options *o, const char *run, unsigned last, 
                 (void) json_array_append_new(list, json_stringn(line, n)); /* without memory: fewer */
         }
         return list;
+}
+
+json_t *logs_take_here(const struct options *o, const char *run, unsigned last, struct problem *problem) {
+        Local__LinesRequest m = LOCAL__LINES_REQUEST__INIT;
+
+        m.name = wire_text(run);
+        m.last = last;
+        return take_lines(o, &m, problem);
+}
+
+json_t *logs_take_kept(const struct options *o, const char *run, const char *kept, struct problem *problem) {
+        Local__LinesRequest m = LOCAL__LINES_REQUEST__INIT;
+
+        m.name = wire_text(run);
+        m.kept = wire_text(kept);
+        return take_lines(o, &m, problem);
 }
 
 /* --- The verb ------------------------------------------------------------------------------------------ */

@@ -5,9 +5,12 @@
 #include "logs.h"
 #include "screens.h"
 #include "show.h"
+#include "table.h"
 #include "verb_words.h"
 
 #define LINES_SHOWN   20
+#define WORDS_SHOWN   12
+#define CORE_SHOWN    20
 #define LINES_IN_JSON "1000"
 
 /* --- Of all hosts -------------------------------------------------------------------------------------- */
@@ -43,6 +46,42 @@ static int screen_why(json_t *answer, usec_t now, FILE *out) {
         "[{restarts>0}  it was restarted {restarts} of {restarts_max} times\n]"                             \
         "[{generation>0}  it is a part of a run over slices: tpuctl why --fleet {name}\n]"
 
+/* Lines [from, to) of what was kept at its end. */
+static void show_kept(const json_t *lines, size_t from, size_t to) {
+        for (size_t i = from; i < to; i++) {
+                fputs("  ", stdout);
+                print_clean(stdout, json_string_value(json_array_get(lines, i)), false);
+                putchar('\n');
+        }
+}
+
+/* The worst file comes first; its last lines are those that say why. */
+static void show_libtpu(const struct options *o, const char *name) {
+        struct problem problem;
+        json_auto_t *lines = logs_take_kept(o, name, "libtpu", &problem);
+        size_t n = json_array_size(lines), end = 1;
+
+        if (n == 0)
+                return; /* most have none */
+        while (end < n && !endswith(json_string_value(json_array_get(lines, end)), " bytes:"))
+                end++;
+        puts("\nlibtpu wrote (all that was kept: tpuctl bundle NAME):");
+        show_kept(lines, 0, 1);
+        show_kept(lines, end > WORDS_SHOWN ? end - WORDS_SHOWN : 1, end);
+}
+
+/* The thread that crashed comes first. */
+static void show_core(const struct options *o, const char *name) {
+        struct problem problem;
+        json_auto_t *lines = logs_take_kept(o, name, "core", &problem);
+        size_t n = json_array_size(lines);
+
+        if (n == 0)
+                return;
+        puts("\nits first core dump (all stacks: tpuctl bundle NAME):");
+        show_kept(lines, 0, MIN(n, (size_t) CORE_SHOWN));
+}
+
 static int why_here(const struct options *o, const char *name, bool json) {
         struct problem problem;
         json_auto_t *answer = NULL;
@@ -61,6 +100,8 @@ static int why_here(const struct options *o, const char *name, bool json) {
         if (json)
                 return answer_print(o, TAKE_PTR(answer), &(struct answer_as){ .json = true });
         show(stdout, run, clock_real(&clock_system), END);
+        show_core(o, name);
+        show_libtpu(o, name);
         puts("\nits last lines:");
         return logs_show_here(o, name, LINES_SHOWN);
 }

@@ -88,15 +88,6 @@ struct listing {
         bool failed;
 };
 
-static const char *find_variable(const struct kept_run *kept, const char *name) {
-        size_t n = strlen(name);
-
-        for (size_t i = 0; kept->env && kept->env[i]; i++)
-                if (strncmp(kept->env[i], name, n) == 0 && kept->env[i][n] == '=')
-                        return kept->env[i] + n + 1;
-        return "";
-}
-
 /* Everything is borrowed from kept, but the command. */
 static Local__Run *describe_run(const struct runs *r, const struct kept_run *kept) {
         struct {
@@ -121,7 +112,7 @@ static Local__Run *describe_run(const struct runs *r, const struct kept_run *kep
                 d->run.control_group = kept->control_group;
         d->run.generation = kept->generation;
         d->run.intent = wire_text(kept->intent);
-        d->run.step_expression = wire_text(find_variable(kept, STEP_EXPRESSION_VARIABLE));
+        d->run.step_expression = wire_text(kept_run_variable(kept, STEP_EXPRESSION_VARIABLE));
         d->run.restarts = kept->restarts.done;
         d->run.restarts_max = kept->spec->restarts;
         d->run.preempted_real_usec = kept->preempted_real;

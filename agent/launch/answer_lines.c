@@ -3,6 +3,7 @@
 
 #include "adopted.h"
 #include "answer.h"
+#include "run_words.h"
 
 /* Another start follows that of a run over slices, under the same name. */
 static bool is_over(const struct kept_run *kept) {
@@ -73,6 +74,29 @@ static void on_lines(Local__LinesReply *reply, int error, void *userdata) {
         asker_free(w);
 }
 
+/* At once: a small file of ours. */
+static int answer_words(struct runs *r, struct frame_peer *peer, const Local__LinesRequest *q,
+                        struct problem *p) {
+        Local__LinesReply reply = LOCAL__LINES_REPLY__INIT;
+        _cleanup_free_ char *text = NULL;
+        size_t len = 0;
+        int k;
+
+        if (!runs_find(r, q->name))
+                return no_such_run(r, q->name, p);
+        k = run_words(r, q->name, q->kept, &text, &len);
+        if (k == -ENOENT)
+                return problem_set(p, k, "tpuctl logs NAME", "run %s: nothing of it was kept (%.16s)",
+                                   q->name, q->kept);
+        if (k < 0)
+                return problem_set(p, k, "see: journalctl -b -u tpu-launchd",
+                                   "run %s: what was kept of it (%.16s) cannot be read: %s", q->name,
+                                   q->kept, strerror(-k));
+        reply.text = (ProtobufCBinaryData){ .data = (uint8_t *) text, .len = len };
+        answer(peer, LOCAL__KIND__KIND_LINES_REPLY, &reply.base);
+        return 0;
+}
+
 int answer_lines(struct askers *all, sd_event *e, const struct host *h, struct runs *r,
                  struct frame_peer *peer, const struct caller *c, const Local__LinesRequest *q,
                  struct problem *p) {
@@ -87,6 +111,8 @@ int answer_lines(struct askers *all, sd_event *e, const struct host *h, struct r
         k = find_reader(r, c, q->name, &of.uid, p);
         if (k == 0 && kept && kept->held)
                 return adopted_refuse_lines(kept, p);
+        if (k == 0 && q->kept[0])
+                return answer_words(r, peer, q, p);
         if (k == 0)
                 k = check_room(all, c, p);
         if (k < 0)

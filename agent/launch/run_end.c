@@ -4,7 +4,7 @@
 #include "handover.h"
 #include "log.h"
 #include "loop_timer.h"
-#include "run_table.h"
+#include "run_words.h"
 
 static bool was_rebooted(const struct runs *r, const struct kept_run *kept) {
         char boot_id[BOOT_ID_MAX] = "";
@@ -80,12 +80,14 @@ static void report_short_start(struct run *run, enum cause cause) {
 
 static void conclude_run(struct run *run, const struct tail_result *tail) {
         struct kept_run *kept = run->kept;
-        bool was_starting = kept->state == LAUNCH_STARTING;
+        bool was_starting = kept->state == LAUNCH_STARTING, judged = kept->end.cause[0];
         struct restart_decision d = { .again = false };
         struct cause_found found = { .why = "" };
 
         kept->ending = false;
         judge_end(run, tail, &found);
+        if (!judged)
+                run_keep_words(run);
         log_full(found.cause == CAUSE_SUCCESS || found.cause == CAUSE_STOPPED ? LOG_NOTICE : LOG_WARNING, 0,
                  "run %s ended: %s (%s)", kept->name, kept->end.cause, kept->end.why);
         if (!kept->stop_asked && !run->coming)
@@ -126,6 +128,7 @@ void run_ended(struct run *run) {
         if (run->tail || kept->state == LAUNCH_EXITED || kept->state == LAUNCH_WAITING)
                 return;
         adopt_record(r, kept);
+        run->crashed = streq(kept->end.result, "core-dump") ? kept->main_pid : 0;
         kept->main_pid = 0;
         run->stuck_timer = sd_event_source_disable_unref(run->stuck_timer);
         tail_init(&none);

@@ -7,7 +7,7 @@
 #include "log.h"
 #include "loop_timer.h"
 #include "image.h"
-#include "run_table.h"
+#include "run_words.h"
 #include "secret.h"
 #include "texts.h"
 
@@ -127,6 +127,8 @@ int run_start_new(struct runs *r, struct kept_run *kept, struct problem *p) {
         }
         if (k < 0)
                 run_undo(r, run);
+        else
+                run_remove_words(r, kept->name); /* of a run before, which may be another user's */
         return k;
 }
 

@@ -4,6 +4,7 @@
 #include "handover.h"
 #include "holders.h"
 #include "log.h"
+#include "run_words.h"
 #include "secret.h"
 #include "texts.h"
 
@@ -12,6 +13,7 @@ struct run *run_free(struct run *run) {
         run->stuck_timer = sd_event_source_disable_unref(run->stuck_timer);
         run->main_gone = sd_event_source_disable_unref(run->main_gone);
         run->tail = tail_free(run->tail);
+        run->words = child_free(run->words);
         run->capture = child_free(run->capture);
         (void) kept_run_free(run->kept);
         (void) kept_run_free(run->replaced);
@@ -52,8 +54,10 @@ struct run *run_insert(struct runs *r, struct kept_run *kept) {
 void run_remove_files(struct runs *r, const char *name, bool exits) {
         /* a file that stays is read, and forgotten again, at the next start */
         (void) unlinkat(r->runs_fd, name, 0);
-        if (exits)
+        if (exits) {
                 (void) unlinkat(r->exits_fd, name, 0);
+                run_remove_words(r, name);
+        }
         run_remove_handover(r, name);
         secrets_remove(r->secrets_fd, name);
 }

@@ -3,7 +3,7 @@
 /*
  * The runs in memory and their files: the inside of runs.h. Each file knows those before it: run_table.c
  * (the table), run_start.c (each start, the wait for it, and the end that no start follows), run_end.c (stop
- * and end), runs.c (what is asked for, and what the units report). capture.c knows the table.
+ * and end), runs.c (what is asked for, and what the units report). capture.c and run_words.c know the table.
  */
 #include "cgroup.h"
 #include "devices.h"
@@ -25,6 +25,9 @@ struct run {
         struct child *capture; /* in progress */
         bool captured_native;  /* likewise */
         struct tail *tail; /* the end is being looked at */
+        struct child *words; /* what is kept of it is being gathered */
+        uint32_t crashed; /* its main process, which left a core; 0: it did not */
+        char core_path[4096]; /* of that core, while its stacks are being read */
         sd_event_source *stuck_timer; /* after KILL */
         int32_t unkillable; /* a process that KILL did not end; 0: none */
         struct restarts restart; /* while waiting: what is kept with the next start */
@@ -45,7 +48,7 @@ struct runs {
         const struct unit_backend *units;
         void *backend;
         bool journal; /* the run's lines can be read: this is the machine's own root */
-        int runs_fd, exits_fd, handover_fd, secrets_fd;
+        int runs_fd, exits_fd, words_fd, handover_fd, secrets_fd;
         struct run *list; /* newest first */
 };
 

@@ -53,6 +53,7 @@ static int make_directories(struct runs *r) {
         } all[] = {
                 { STATE_RUNS, 0700, &r->runs_fd },
                 { STATE_EXITS, 0700, &r->exits_fd },
+                { STATE_WORDS, 0700, &r->words_fd },
                 { STATE_HANDOVER, 0711, &r->handover_fd },
                 { STATE_SECRETS, 0700, &r->secrets_fd },
         };
@@ -379,7 +380,7 @@ uint32_t runs_processes(const struct runs *r, const struct kept_run *kept) {
 
 /* Of another machine: renamed, and kept for a person. */
 static void set_runs_aside(const char *root, const struct machine_ids *of) {
-        static const char *const all[] = { STATE_RUNS, STATE_EXITS, OWN_FILE };
+        static const char *const all[] = { STATE_RUNS, STATE_EXITS, STATE_WORDS, OWN_FILE };
 
         log_notice("the runs kept here are those of %s, whose disk or image this was: set aside", of->host);
         for (size_t i = 0; i < ELEMENTSOF(all); i++) {
@@ -433,7 +434,7 @@ int runs_new(sd_event *e, const struct host *h, const char *stack_tool, const st
         r->journal = h->real_root;
         r->events = events;
         r->userdata = userdata;
-        r->runs_fd = r->exits_fd = r->handover_fd = r->secrets_fd = -1;
+        r->runs_fd = r->exits_fd = r->words_fd = r->handover_fd = r->secrets_fd = -1;
         runs_bind(h);
         k = make_directories(r);
         if (k >= 0)
@@ -464,6 +465,7 @@ struct runs *runs_free(struct runs *r) {
         }
         r->runs_fd = close_fd(r->runs_fd);
         r->exits_fd = close_fd(r->exits_fd);
+        r->words_fd = close_fd(r->words_fd);
         r->handover_fd = close_fd(r->handover_fd);
         r->secrets_fd = close_fd(r->secrets_fd);
         sd_event_unref(r->event);

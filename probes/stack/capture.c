@@ -77,7 +77,7 @@ static int take_natives(struct capture *c) {
         return r;
 }
 
-static void join_tasks(struct capture *c) {
+void capture_join_tasks(struct capture *c) {
         size_t joined = 0;
 
         for (size_t i = 0; i < c->n_threads; i++) {
@@ -244,7 +244,7 @@ static int capture_python(const struct host *h, struct capture *c, char why[stat
                 r = process_tasks(&c->process, &c->tasks);
         if (r < 0)
                 return interpreter_reason(&c->process, r, why);
-        join_tasks(c);
+        capture_join_tasks(c);
         r = capture_waits(h, c);
         if (r < 0)
                 return interpreter_reason(&c->process, r, why);

@@ -71,6 +71,15 @@ struct capture {
  */
 int capture_process(const struct host *h, pid_t pid, struct capture *c, char why[static REASON_MAX]);
 
+/*
+ * The same of what a core file has, which is borrowed until *c is cleared: Python's threads and, where
+ * wanted, native frames. The thread that crashed comes first of those that run Python. Nothing is known of
+ * what a thread waited for.
+ */
+int capture_core(struct core_file *core, struct capture *c, char why[static REASON_MAX]);
+/* Which of the tasks each thread of Python is. */
+void capture_join_tasks(struct capture *c);
+
 /* Sets up the memories of an empty capture. */
 void capture_init(struct capture *c, struct memory_source source);
 /*

@@ -342,15 +342,12 @@ static int choose_interpreter(const struct process *p, struct memory *m, const s
 int interpreter_find(const struct process *p, struct memory *m, struct interpreter *ret,
                      char why[static REASON_MAX]) {
         _cleanup_(candidates_clear) struct candidates c = { 0 };
-        _cleanup_close_ int fd = openat(p->dir_fd, "maps", O_RDONLY | O_CLOEXEC);
         bool empty = false;
         int r;
 
         why[0] = '\0';
-        if (fd < 0)
-                return interpreter_reason(p, errno == ENOENT ? -ESRCH : -errno, why);
         mapped_file_program(p, c.exe, sizeof(c.exe));
-        r = maps_read(fd, consider_mapping, &c, &empty);
+        r = maps_visit(p, consider_mapping, &c, &empty);
         if (r == 0 && empty && !strchr("ZX", process_state(p)))
                 return text_fail(why, REASON_MAX, -ENOENT,
                                  "no CPython interpreter in its memory map: it has none (a kernel thread)");

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "config.h"
+#include "core_option.h"
 #include "finding.h"
 #include "host.h"
 #include "log.h"
@@ -19,13 +20,15 @@
 #define REPEAT_MAX 100000u
 #define EVERY_DEFAULT USEC_PER_SEC
 #define CAPTURES_KEPT 16u
+#define CORE_LONGER 4u /* a core comes from a disk */
 #define FILES_MAX 16384u /* descriptors */
 #define FILES_OURS 64u /* descriptors that are not files of a thread */
 
 struct program {
         struct host host;
         bool json, capture, children, native;
-        const char *cgroup, *repeat_text, *every_text;
+        const char *cgroup, *repeat_text, *every_text, *core_path, *core_user;
+        struct core_file *core; /* what is read in place of processes; NULL */
         unsigned repeat;
         usec_t every; /* from the start of one capture to the start of the next */
         struct task_stacks *task_stacks; /* with native, where permitted */
@@ -44,6 +47,7 @@ struct program {
 };
 
 static void program_clear(struct program *p) {
+        p->core = core_file_free(p->core);
         host_close(&p->host);
         p->task_stacks = task_stacks_close(p->task_stacks);
         targets_clear(&p->asked);
@@ -144,7 +148,7 @@ static int read_into(struct program *p, size_t index, struct capture *c, enum at
         c->without_locks = attempt >= WITH_FRAMES;
         c->task_stacks = p->task_stacks;
         c->task_stacks_why = p->task_stacks_why;
-        r = capture_process(&p->host, pid, c, why);
+        r = p->core ? capture_core(p->core, c, why) : capture_process(&p->host, pid, c, why);
         if (r == -ENOMEM)
                 return r;
         if (r < 0) {
@@ -196,7 +200,7 @@ static int read_target(struct program *p, size_t index) {
 
                 if (r < 0)
                         return r;
-                reason = guard_begin(p->guard, attempt_time[a]);
+                reason = guard_begin(p->guard, attempt_time[a] * (p->core ? CORE_LONGER : 1));
                 if (reason == GUARD_GO) {
                         r = read_into(p, index, c, a, failed);
                         if (r == -ENOMEM)
@@ -279,7 +283,7 @@ static int run_once(struct program *p) {
         if (r == 0)
                 r = begin_output(p);
         p->read = 0;
-        if (r == 0 && p->native && !p->task_stacks && !p->task_stacks_why[0])
+        if (r == 0 && p->native && !p->core && !p->task_stacks && !p->task_stacks_why[0])
                 (void) task_stacks_open(
                         p->targets.n, &p->task_stacks,
                         p->task_stacks_why); /* that it could not is said beside each process */
@@ -350,7 +354,19 @@ static int run_captures(struct program *p) {
                         break;
                 }
         }
+        if (p->core && p->read > 0)
+                return 0; /* nothing more will ever be had of it */
         return p->failed > 0 && !p->capture ? verdict_exit_code(VERDICT_UNKNOWN) : 0;
+}
+
+/* Before anything of it is looked at, what we may do beyond its user is given up. */
+static int open_core(struct program *p) {
+        int r = core_option_open(&p->host, p->core_path, p->core_user, &p->core);
+
+        if (r == 0)
+                r = targets_add(&p->asked, core_file_pid(p->core));
+        p->native = true;
+        return r;
 }
 
 /* In the process that does the work. */
@@ -359,7 +375,9 @@ static int work(struct guard *g, void *userdata) {
         int r;
 
         p->guard = g;
-        r = run_captures(p);
+        r = p->core_path ? open_core(p) : 0;
+        if (r == 0)
+                r = run_captures(p);
         return r < 0 ? verdict_exit_code(VERDICT_UNKNOWN) : r;
 }
 
@@ -382,6 +400,12 @@ static int take_repeat(struct program *p) {
 }
 
 static int take_pids(struct program *p, int n, char *words[]) {
+        if (p->core_path)
+                return n > 0 || p->cgroup || p->repeat > 1 || p->children
+                               ? wrong_usage("--core", "goes with --json, --capture and --user alone")
+                               : 0;
+        if (p->core_user)
+                return wrong_usage("--user", "goes with --core");
         if ((n <= 0 && !p->cgroup) || n > (int) TARGETS_MAX)
                 return options_fail("tpu-stack", -EINVAL,
                                     "name 1 to %u processes by PID\nTry 'tpu-stack --help'.", TARGETS_MAX);
@@ -412,12 +436,15 @@ int main(int argc, char *argv[]) {
                 { "cgroup", "DIR", "also the processes of this control group and those below it",
                   &p.cgroup, NULL },
                 { "repeat", "N", "capture so many times", &p.repeat_text, NULL },
+                { "core", "FILE", "read a core file, with native stacks, in place of processes",
+                  &p.core_path, NULL },
+                { "user", "UID", "the user as whom root reads the core (its owner)", &p.core_user, NULL },
                 { "every", "SPAN", "from one capture to the next (1s)", &p.every_text, NULL },
         };
         struct options o = {
                 .program = "tpu-stack",
                 .synopsis = "[--json|--capture] [--children] [--native] [--repeat N [--every SPAN]] "
-                            "PID…|--cgroup DIR",
+                            "PID…|--cgroup DIR|--core FILE",
                 .summary = "Prints the Python stacks of all threads of running processes, innermost frame "
                            "first, and what each thread waits for.\n"
                            "Without --native they are never stopped, traced or "

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "native.h"
 
+#include "core_file.h"
 #include "text.h"
 #include "utf8.h"
 #include "wait_call.h"
+
+#define RED_ZONE UINT64_C(128) /* below the stack pointer */
 
 void native_clear(struct native *n) {
         for (size_t i = 0; i < n->n; i++) {
@@ -194,4 +197,38 @@ int native_capture(const struct process *p, struct memory *m, const struct task_
                 batch_clear(b);
         }
         return r == 0 && ret->unwinder ? unwinder_name(ret->unwinder) : r;
+}
+
+static const struct core_thread *find_thread(const struct process *p, pid_t tid) {
+        size_t n;
+        const struct core_thread *all = core_file_threads(p->core, &n);
+
+        for (size_t i = 0; i < n; i++)
+                if (all[i].tid == tid)
+                        return &all[i];
+        return NULL;
+}
+
+int native_capture_core(const struct process *p, struct memory *m, const struct task_list *tasks,
+                        struct native *ret) {
+        int r;
+
+        ret->threads = calloc(tasks->n + 1, sizeof(*ret->threads));
+        if (!ret->threads)
+                return -ENOMEM;
+        ret->n = tasks->n;
+        r = unwinder_new(p, m, &ret->unwinder);
+        for (size_t i = 0; r == 0 && i < tasks->n; i++) {
+                const struct core_thread *from = find_thread(p, tasks->items[i].tid);
+                struct seized s = { .tid = tasks->items[i].tid, .registers = from->registers };
+                struct native_thread *t = &ret->threads[i];
+
+                s.stack_at = s.registers.rsp - MIN((uint64_t) s.registers.rsp, RED_ZONE);
+                t->tid = s.tid;
+                t->looked.number = CALL_RUNNING;
+                r = unwinder_frames(ret->unwinder, &s, true, &t->frames, &t->n, &t->cut);
+                t->error = t->n > 0 ? 0 : r;
+                r = r == -ENOMEM ? r : 0;
+        }
+        return r == 0 ? unwinder_name(ret->unwinder) : r;
 }

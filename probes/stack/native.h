@@ -41,5 +41,9 @@ void native_clear(struct native *n);
 int native_capture(const struct process *p, struct memory *m, const struct task_list *tasks,
                    const struct task_stack_list *kernel, struct native *ret);
 
+/* The same out of the registers that a core has: one for each task, in their order. */
+int native_capture_core(const struct process *p, struct memory *m, const struct task_list *tasks,
+                        struct native *ret);
+
 /* How many of the frames are the function that runs Python frames. */
 size_t native_evaluations(const struct native_thread *t);

@@ -468,14 +468,11 @@ int unwinder_modules(const struct unwinder *u, int (*visit)(const struct native_
 
 int unwinder_new(const struct process *p, struct memory *m, struct unwinder **ret) {
         _cleanup_(unwinder_freep) struct unwinder *u = calloc(1, sizeof(*u));
-        _cleanup_close_ int fd = openat(p->dir_fd, "maps", O_RDONLY | O_CLOEXEC);
         bool empty;
         int r;
 
         if (!u)
                 return -ENOMEM;
-        if (fd < 0)
-                return errno == ENOENT ? -ESRCH : -errno;
         r = library_open(&u->dw);
         if (r < 0)
                 return r;
@@ -489,7 +486,7 @@ int unwinder_new(const struct process *p, struct memory *m, struct unwinder **re
         if (!u->dwfl)
                 return -ENOMEM;
         u->dw.dwfl_report_begin(u->dwfl);
-        r = maps_read(fd, take_mapping, u, &empty);
+        r = maps_visit(p, take_mapping, u, &empty);
         if (r < 0)
                 return r;
         if (u->dw.dwfl_report_end(u->dwfl, NULL, NULL) != 0 || u->n_modules == 0 ||

@@ -86,9 +86,23 @@ class Bundle(Ctl):
         launchd.answers[22] = (23, field(1, launchd_run("train", "exited", "oom", "killed", "KILL", 5, 9)))
         launchd.answers[37] = (38, field(1, "step 1\nAPI_KEY=canary\n") + field(2, "p"))
         _, b = self.bundle()
-        self.assertEqual((b["here"]["runs"][0]["cause"], b["here_lines"]),
-                         ("oom", ["step 1", "API_KEY=****"]))
+        lines = ["step 1", "API_KEY=****"] # the stand-in answers each question alike
+        self.assertEqual((b["here"]["runs"][0]["cause"], b["here_lines"], b["here_libtpu"], b["here_core"]),
+                         ("oom", lines, lines, lines))
         self.assertEqual(self.run_ctl("bundle").returncode, 64)
+
+    def test_why_shows_the_worst_of_libtpu(self):
+        launchd = self.launchd()
+        launchd.answers[22] = (23, field(1, launchd_run("train", "exited", "oom", "killed", "KILL", 5, 9)))
+        worst = [f"F line {i}" for i in range(30)]
+        text = "\n".join(["p.log.FATAL.1, the last 9 of 9 bytes:", *worst,
+                          "p.log.INFO.1, the last 9 of 9 bytes:", "I line"])
+        launchd.answers[37] = (38, field(1, text + "\n") + field(2, "p"))
+        out = self.expect(["why", "train"], 0).stdout
+        self.assertIn("its first core dump", out)
+        part = out[out.index("libtpu wrote"):out.index("its last lines")].strip().splitlines()
+        self.assertEqual([line.strip() for line in part[1:]],
+                         ["p.log.FATAL.1, the last 9 of 9 bytes:", *worst[-12:]])
 
 
 if __name__ == "__main__":

@@ -1,2 +1,3 @@
 fuzz_target(stack KNOWS pystack base)
 fuzz_target(cxx-name KNOWS pystack base)
+fuzz_target(core KNOWS pystack base)

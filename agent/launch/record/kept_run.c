@@ -41,6 +41,15 @@ const char *run_slice(const char *name, char buf[static RUN_UNIT_MAX]) {
         return buf;
 }
 
+const char *kept_run_variable(const struct kept_run *kept, const char *name) {
+        size_t n = strlen(name);
+
+        for (size_t i = 0; kept->env && kept->env[i]; i++)
+                if (strncmp(kept->env[i], name, n) == 0 && kept->env[i][n] == '=')
+                        return kept->env[i] + n + 1;
+        return "";
+}
+
 bool kept_run_has_image(const struct kept_run *kept) {
         return kept->spec->image[0];
 }

@@ -77,6 +77,8 @@ struct kept_run {
 /* Whether this user sees the run. tpu-hostd is one: what it does not know is in no telemetry. */
 bool kept_run_is_shown_to(const struct kept_run *kept, uid_t uid);
 
+/* The value of a variable of its environment, which is dropped at its end; "" when it has none. */
+const char *kept_run_variable(const struct kept_run *kept, const char *name);
 const char *launch_state_name(enum launch_state s);
 /* What people and tpu-hostd are shown: also "ending". */
 const char *kept_run_shown_state(const struct kept_run *kept);
@@ -103,6 +105,8 @@ int kept_run_read(int runs_fd, const char *name, struct kept_run **ret);
 
 #define STATE_RUNS PATH_LAUNCHD_STATE "/runs" /* one file a run: its specification, 0600 */
 #define STATE_EXITS PATH_LAUNCHD_STATE "/exits" /* one file a run that ended: exit_record.h */
+/* What is kept of a run that ended, root's alone: run_words.h. */
+#define STATE_WORDS PATH_LAUNCHD_STATE "/words"
 /* One file a run, handover.h. Not listable, so that a name is no news. */
 #define STATE_HANDOVER PATH_LAUNCHD_RUNTIME "/handover"
 /* One file a run that was given secrets, root's alone: secret.h. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mapped_file.h"
 
+#include "core_file.h"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -115,6 +117,18 @@ int maps_read(int fd, int (*visit)(const struct mapping *m, void *userdata), voi
         return 0;
 }
 
+int maps_visit(const struct process *p, int (*visit)(const struct mapping *m, void *userdata),
+               void *userdata, bool *ret_empty) {
+        _cleanup_close_ int fd = -1;
+
+        if (p->core)
+                return core_file_maps(p->core, visit, userdata, ret_empty);
+        fd = openat(p->dir_fd, "maps", O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+                return errno == ENOENT ? -ESRCH : -errno;
+        return maps_read(fd, visit, userdata, ret_empty);
+}
+
 /* --- The file behind a mapping ---------------------------------------------------------------------- */
 
 void mapped_file_program(const struct process *p, char *buf, size_t size) {
@@ -182,6 +196,8 @@ int mapped_file_open(const struct process *p, struct memory *m, const struct map
         char name[64], exe[MAPS_PATH_MAX + 16];
         int r = -ENOENT;
 
+        if (p->core)
+                return core_file_open_mapped(p->core, map->start);
         (void) snprintf(name, sizeof(name), "map_files/%" PRIx64 "-%" PRIx64, map->start, map->end);
         for (unsigned way = 0; way < 3; way++) {
                 _cleanup_close_ int fd = -1;

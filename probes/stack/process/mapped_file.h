@@ -33,6 +33,10 @@ int maps_parse_line(const char *line, size_t len, struct mapping *ret);
 int maps_read(int fd, int (*visit)(const struct mapping *m, void *userdata), void *userdata,
               bool *ret_empty);
 
+/* The same of a process. -ESRCH: it is gone. */
+int maps_visit(const struct process *p, int (*visit)(const struct mapping *m, void *userdata),
+               void *userdata, bool *ret_empty);
+
 /* An open descriptor of the file whose start is mapped by map; -ESTALE: another file is there now; else
  * -errno. */
 int mapped_file_open(const struct process *p, struct memory *m, const struct mapping *map);

@@ -12,8 +12,11 @@
 
 #define TASKS_MAX 20000u
 
+struct core_file; /* core_file.h */
+
 struct process {
         pid_t pid; /* as /proc numbers it */
+        struct core_file *core; /* borrowed: it has ended, and this is what remains. NULL: it is in /proc */
         int dir_fd;
         bool nested; /* it lives in a pid namespace below the one of /proc */
 };
