@@ -97,8 +97,8 @@ static json_t *told_json(const struct store_event_row *row, const json_t *fields
                 weight = WORD_PROVEN;
         if (weight == WORD_OWN && *json_text_of(fields, "killed_by"))
                 weight = WORD_PROVEN;
-        return json_pack("{s:s, s:o, s:o, s:o, s:s, s:s, s:s*, s:s*, s:s*, s:s*, s:I, s:i, s:I, s:I}", "host",
-                         row->host, "slice", api_text(row->slice), "worker_id",
+        return json_pack("{s:s, s:o, s:o, s:o, s:s, s:s, s:s*, s:s*, s:s*, s:s*, s:I, s:i, s:I, s:I}",
+                         "host", row->host, "slice", api_text(row->slice), "worker_id",
                          api_number(row->worker_id), "time",
                          api_time(at), "name", row->event.name, "sentence",
                          event_sentence_of(row->event.name, fields, sentence), "cause",
@@ -233,8 +233,8 @@ static void forgive_recovered(const json_t *list) {
                         (void) json_object_set_new(v, "weight", json_integer(WORD_EFFECT));
 }
 
-/* The place + 1 in the list of the end of the host that the lines of this end say was lost; 0: they name none
- * that reported its end. */
+/* The place + 1 in the list of the end of the host that the lines of this end say was lost; 0: they name
+ * none that reported its end. */
 static size_t lost_end(const struct why *w, const json_t *end) {
         const json_t *host = json_object_get(w->called, json_text_of(end, "lost_peer")), *v,
                      *other = json_object_get(w->hosts, json_string_value(host) ?: "");

@@ -384,8 +384,8 @@ static void test_left_odd(void) {
         (void) diagnosis_free(d);
 }
 
-/* torchrun: one of its processes was killed, which its own end does not say, for it was stopped with the others;
- * those that had a connection to it lost it. No clock is set. */
+/* torchrun: one of its processes was killed, which its own end does not say, for it was stopped with the
+ * others; those that had a connection to it lost it. No clock is set. */
 static void test_left_by_lost_connections(void) {
         static const char *const how[] = { "peer-lost (exited 1)", "stopped (exited 1)",
                                            "peer-lost (exited 1)", "stopped (exited 1)" };

@@ -93,7 +93,7 @@ struct host_capture {
         uint64_t step;      /* the last step seen; CAPTURE_STEP_NONE */
         usec_t ended;       /* when the run's process ended on this host; 0: it has not, or nobody knows */
         uint32_t ended_how; /* string: "exit code 1", "signal 9" */
-        uint32_t ended_peer; /* string: whom it lost by its own lines, "10.0.0.2" or "task 3"; may be empty */
+        uint32_t ended_peer; /* string: whom its lines say that it lost, "10.0.0.2", "task 3"; or empty */
         uint32_t own[CAPTURE_OWN_MAX], n_own; /* strings "NIC ADDRESS": its own, as far as it tells them */
         uint32_t reached; /* how many of its peers answered a datagram; CAPTURE_REACHED_NONE: none was asked
                            */

@@ -202,7 +202,8 @@ static void on_exited(const struct host_run *run, void *userdata) {
                         EVENT_AS(RUN_EXITED, meant ? SEVERITY_INFO : SEVERITY_WARN, .run = run->name,
                                  .unit = run->unit, .cause = run->cause, .code = run->code,
                                  .status = run->status, .killed_by = killed_by, .why = run->why,
-                                 .lost_peer = run->lost_peer, .remedy = run->remedy, .generation = (int64_t) run->generation,
+                                 .lost_peer = run->lost_peer, .remedy = run->remedy,
+                                 .generation = (int64_t) run->generation,
                                  .started = instant(run->started_real), .ended = instant(run->ended_real)),
                         NULL);
 }
