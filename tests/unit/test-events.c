@@ -61,14 +61,14 @@ static const char *sentence_of(const struct event *e) {
 static void test_parts_of_a_sentence(void) {
         ASSERT_STREQ(sentence_of(EVENT_OF(RUN_EXITED, .run = "train", .unit = "u", .cause = "signal",
                                           .code = "killed", .status = "KILL", .killed_by = "process 7",
-                                          .why = "", .remedy = "", .started = EVENT_ABSENT,
-                                          .ended = EVENT_ABSENT)),
+                                          .why = "", .lost_peer = "", .remedy = "",
+                                          .started = EVENT_ABSENT, .ended = EVENT_ABSENT)),
                      "run train ended: signal (killed KILL): process 7");
         ASSERT_STREQ(sentence_of(EVENT_OF(RUN_EXITED, .run = "train", .unit = "u", .cause = "unknown",
                                           .code = "", .status = "", .killed_by = "",
-                                          .why = "its unit is gone", .remedy = "", .started = 1,
-                                          .ended = 2)),
-                     "run train ended: unknown: its unit is gone");
+                                          .why = "its unit is gone", .lost_peer = "10.0.0.2", .remedy = "",
+                                          .started = 1, .ended = 2)),
+                     "run train ended: unknown: its unit is gone, it lost 10.0.0.2");
         ASSERT_STREQ(sentence_of(EVENT_OF(API_ACTED, .call = "POST /x", .caller = "uid 0", .uid = 0,
                                           .pid = 12, .address = NULL, .status = EVENT_ABSENT,
                                           .result = "done")),

@@ -16,8 +16,8 @@ bool tally_is_final(const struct gang_run *r, const struct gang_host_run *h) {
 }
 
 /* Others fail when one does: who only lost its peers is blamed last. Where a run began to end is another
- * question (collector/diagnose/last_words.h): a part says no time, and what forbids a restart counts whenever
- * it was. */
+ * question (collector/diagnose/last_words.h): a part says no time, and what forbids a restart counts
+ * whenever it was. */
 static unsigned blame_of(const struct gang_host_run *h) {
         if (is_never(h))
                 return 4;
