@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-import by_hand
+import own_container
 import control
 import page_view
 import scenario as s
@@ -254,11 +254,11 @@ def by_itself(lab):
     hosts = lab.hosts[:2]
     if lab.podman:
         for host in hosts:
-            by_hand.prepare_podman(host)
-        by_hand.start(by_hand.PODMAN, UNTOLD, hosts, GO)
-        return (f"h0, h1: podman run -d --name {UNTOLD} --device /dev/accel0 {by_hand.PODMAN[2]} … "
+            own_container.prepare_podman(host)
+        own_container.start(own_container.PODMAN, UNTOLD, hosts, GO)
+        return (f"h0, h1: podman run -d --name {UNTOLD} --device /dev/accel0 {own_container.PODMAN[2]} … "
                 "(the image: podman import of the host's own Python)\nit waits until the chips are free")
-    by_hand.start_unit(UNTOLD, hosts, GO)
+    own_container.start_unit(UNTOLD, hosts, GO)
     return (f"h0, h1: systemd-run --unit={UNTOLD} python3 /srv/loop.py …, for here is no podman "
             f"({lab.without_podman})\nit waits until the chips are free")
 
@@ -273,7 +273,7 @@ def untold(lab):
     try:
         for host in hosts:
             host.write(GO, "")
-            by_hand.mark(host, 1)
+            own_container.mark(host, 1)
         run = [s.wait_until(lambda h=h: run_of(h), 30, f"{h.name} finds who holds its chip")
                for h in hosts][1]
         h1.sh(f"kill -STOP {run['main_pid']}")
@@ -284,7 +284,10 @@ def untold(lab):
                         r"its process \d+ is stopped", sentence):
             raise LabError(f"exit code {done.code}: {done.err}{done.out}")
     finally:
-        by_hand.remove(by_hand.PODMAN, UNTOLD, hosts) if lab.podman else by_hand.remove_unit(UNTOLD, hosts)
+        if lab.podman:
+            own_container.remove(own_container.PODMAN, UNTOLD, hosts)
+        else:
+            own_container.remove_unit(UNTOLD, hosts)
     return (f"h1, tpuctl runs: {UNTOLD}, user {run['user']}, {run['container'] or 'no container'}, holds "
             f"{run['devices']}\nSIGSTOP to it on h1; h0: tpuctl diagnose s0 --capture\n{sentence}\n"
             f"[h1, ps: process {run['main_pid']} is in state {state}]")
@@ -318,7 +321,7 @@ STEPS = [
 
 def podman_layer():
     """What a host has below the packages to have podman, or None, and why there is none."""
-    layer = apt_layer("podman", training_layer(), "install", *by_hand.PODMAN_TOOLS)
+    layer = apt_layer("podman", training_layer(), "install", *own_container.PODMAN_TOOLS)
     try:
         for lease in layer.leases():
             lease.close()
@@ -330,7 +333,7 @@ def podman_layer():
 def main():
     teller = Teller(len(STEPS))
     layer, why = podman_layer()
-    lab = slices.lab(HOSTS, PER_SLICE, collectors=2, unified=True, on=layer, also=by_hand.configure)
+    lab = slices.lab(HOSTS, PER_SLICE, collectors=2, unified=True, on=layer, also=own_container.configure)
     lab.podman, lab.without_podman = layer is not None, why
     if began := os.environ.get("DEMO_BEGAN"):
         print(f"step 1 begins after {time.time() - float(began):.1f} s "

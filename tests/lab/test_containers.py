@@ -23,11 +23,11 @@ from lab import Lab              # noqa: E402  (the path comes first)
 from lab.check import check      # noqa: E402
 from lab.prepare import debs_layer  # noqa: E402
 from lab.tree import apt_layer   # noqa: E402
-import by_hand                   # noqa: E402
+import own_container                   # noqa: E402
 import scenario                  # noqa: E402
 import slices                    # noqa: E402
 
-TOOLS = ("--no-install-recommends", "docker.io", *by_hand.PODMAN_TOOLS)
+TOOLS = ("--no-install-recommends", "docker.io", *own_container.PODMAN_TOOLS)
 # What the container is, and then steps; on TERM it saves, and ends with 3.
 STEPS = '''
 import os, signal, sys, time
@@ -48,7 +48,7 @@ for step in range(1, int(sys.argv[1])):
 sys.exit(7)
 '''
 MOUNT = "[Container]\nMount=/srv:ro\n[Remote]\nStart=alice\n"
-ENGINES = {"docker": ("docker", 7401, "py:1", []), "podman": by_hand.PODMAN}
+ENGINES = {"docker": ("docker", 7401, "py:1", []), "podman": own_container.PODMAN}
 
 
 def setUpModule():
@@ -63,7 +63,7 @@ def before_boot(host):
     if host in host.lab.hosts:
         host.lab_collector_address = host.lab.collector.address("eth0")
         slices.configure(host, 2, 2, "Kind=collector", grant=False)
-        by_hand.configure(host)
+        own_container.configure(host)
         host.write("/srv/steps.py", STEPS)
         host.write("/etc/tpu-hostd/authority.conf.d/50-image.conf", MOUNT)
     else:
@@ -80,9 +80,9 @@ class Containers(unittest.TestCase):
         for host in cls.lab.hosts:
             host.sh("useradd -m -G tpu-run alice")
             host.sh("systemctl stop docker docker.socket containerd podman.socket; umask 022;" +
-                    by_hand.place("containers", "docker") +
+                    own_container.place("containers", "docker") +
                     "rm -rf /run/containers/storage /run/libpod; systemctl start docker", timeout=120)
-            host.sh(f"{by_hand.IMAGE} >/var/tmp/py.tar", timeout=120)
+            host.sh(f"{own_container.IMAGE} >/var/tmp/py.tar", timeout=120)
             host.sh("docker import /var/tmp/py.tar py:1; podman import -q /var/tmp/py.tar localhost/py:1",
                     timeout=120)
 
@@ -97,8 +97,8 @@ class Containers(unittest.TestCase):
         command, name, (h0, h1) = ENGINES[engine][0], f"train-{engine}", self.lab.hosts
         for host in self.lab.hosts:
             host.sh("chmod 0666 /dev/accel0")
-        self.addCleanup(by_hand.remove, ENGINES[engine], name, self.lab.hosts)
-        by_hand.start(ENGINES[engine], name, self.lab.hosts)
+        self.addCleanup(own_container.remove, ENGINES[engine], name, self.lab.hosts)
+        own_container.start(ENGINES[engine], name, self.lab.hosts)
         for host in self.lab.hosts:
             host.wait_for(lambda h=host: self.run_of(h, name), 120, "who holds the chip is found")
             run = self.run_of(host, name)
@@ -136,7 +136,7 @@ class Containers(unittest.TestCase):
         at = self.step(h0, name)
         h0.wait_for(lambda: self.step(h0, name) > at + 5, 60, "it goes on")
         # Its end.
-        by_hand.remove(ENGINES[engine], name, self.lab.hosts)
+        own_container.remove(ENGINES[engine], name, self.lab.hosts)
         for host in self.lab.hosts:
             host.wait_for(lambda h=host: self.run_of(h, name)["state"] == "exited", 30, "its end is seen")
         self.assertNotEqual(self.run_of(h1, name)["cause"], "success")
