@@ -3,6 +3,7 @@
 
 #include <sys/socket.h>
 
+#include "wait_ends.h"
 #include "weights.h"
 
 #define BUDGET 16384u /* steps of one host, those tried in vain counted; each of its ranks has its share */
@@ -16,6 +17,7 @@ struct follower {
         const struct host_capture *c;
         uint32_t host, rank;
         unsigned budget;
+        bool within; /* it is known to hold itself up: one of its threads is why, wherever it stands */
 };
 
 /* --- Ends --------------------------------------------------------------------------------------------- */
@@ -150,8 +152,8 @@ static void try_odd_thread(struct follower *f, const struct captured_process *p,
 static void follow_odd_threads(struct follower *f, const struct captured_process *p,
                                const struct captured_thread *t, struct wait_chain *c) {
         struct wait_chain best = { .n = 0 };
-        bool most = c->n == 1 ? f->e->ranks[f->rank].alike == ALIKE_MOST
-                              : evidence_alike(f->e, f->host, p, t) == ALIKE_MOST;
+        bool most = !f->within && (c->n == 1 ? f->e->ranks[f->rank].alike == ALIKE_MOST
+                                             : evidence_alike(f->e, f->host, p, t) == ALIKE_MOST);
         const struct captured_wait *w = t->n_waits == 1 ? &f->c->waits[t->first_wait] : NULL;
         bool shared = w && w->kind == WAIT_LOCK && w->space != 0,
              others = t->n_waits == 0 || (!most && w && (w->kind == WAIT_LOCK || w->kind == WAIT_EVENTFD)),
@@ -204,25 +206,23 @@ static void follow_lock(struct follower *f, const struct captured_process *p, co
                 end_unknown(c, w->kind);
 }
 
-static bool is_end_of(const struct captured_end *e, const struct captured_wait *w, uint8_t kind,
-                      uint64_t number) {
-        return e->kind == kind && e->number == number && (e->space == w->space || !e->space || !w->space) &&
-               (kind == WAIT_SOCKET || (w->writes ? e->reads : e->writes));
-}
-
 /* Who has the other end of a pipe, a Unix socket, an eventfd: of several the one that says most. */
 static void follow_ends(struct follower *f, const struct captured_process *p, const struct captured_wait *w,
                         uint64_t number, struct wait_chain *c) {
         struct wait_chain best = { .n = 0 };
         unsigned n = 0, listed = 0;
 
+        if (wait_is_for_the_end(f->c, p, w)) {
+                end_unknown(c, w->kind);
+                return;
+        }
         for (size_t i = 0; i < f->c->n_ends && n < HOLDERS_MAX && number != 0; i++) {
                 const struct captured_end *e = &f->c->ends[i];
                 const struct captured_process *q;
                 struct wait_chain next = *c;
 
                 listed += e->kind == w->kind && e->number == number;
-                if (!is_end_of(e, w, w->kind, number) || e->pid == p->pid)
+                if (!wait_end_is_other(e, w, number) || e->pid == p->pid)
                         continue;
                 n++;
                 q = captured_process_of(f->c, e->pid);
@@ -241,24 +241,10 @@ static void follow_ends(struct follower *f, const struct captured_process *p, co
                 end_unknown(c, w->kind);
 }
 
-/* Whether x is the other end of s, as far as the two show it. The kernel's word counts. Else the end that
- * has the path that the other one connected to is its server's; and two without a path that were made one
- * behind the other are a pair. */
-static bool is_unix_end(const struct captured_socket *s, const struct captured_socket *x) {
-        if (x->family != AF_UNIX || x->inode == s->inode)
-                return false;
-        if (s->peer > 0 || x->peer > 0)
-                return s->peer == x->inode;
-        if (s->local == s->remote) /* neither has a path */
-                return x->local == x->remote && x->local == s->local && x->state != LISTENS &&
-                       (x->inode == s->inode + 1 || s->inode == x->inode + 1);
-        return s->remote != 0 ? x->local == s->remote : x->remote == s->local;
-}
-
 static const struct captured_socket *unix_end_of(const struct follower *f, const struct captured_process *p,
                                                  const struct captured_socket *s) {
         for (uint32_t i = 0; i < p->n_sockets; i++)
-                if (is_unix_end(s, &f->c->sockets[p->first_socket + i]))
+                if (wait_end_of_unix(s, &f->c->sockets[p->first_socket + i]))
                         return &f->c->sockets[p->first_socket + i];
         return NULL;
 }
@@ -450,16 +436,32 @@ static bool is_own_lock(const struct wait_chain *c) {
         return c->kind == WAIT_LOCK && !(c->steps[0].wait && c->steps[0].wait->space != 0);
 }
 
+static struct follower follower_of(const struct evidence *e, uint32_t rank) {
+        const struct seen_host *h = &e->hosts[e->ranks[rank].host];
+
+        return (struct follower){ .e = e,
+                                  .c = h->last,
+                                  .host = e->ranks[rank].host,
+                                  .rank = rank,
+                                  .budget = MAX(BUDGET / h->n_ranks, BUDGET_MIN) };
+}
+
+void chain_look_within(const struct evidence *e, uint32_t rank, struct wait_chain *chain) {
+        struct follower f = follower_of(e, rank);
+        struct wait_chain c = { .n = 1, .steps = { chain->steps[0] }, .solid = true, .stuck = chain->stuck };
+
+        f.within = true;
+        if (c.steps[0].thread)
+                follow_odd_threads(&f, c.steps[0].process, c.steps[0].thread, &c);
+        if (c.n > 1)
+                *chain = c;
+}
+
 void chain_follow(const struct evidence *e, uint32_t rank, struct wait_chain *ret) {
         const struct rank *r = &e->ranks[rank];
         const struct captured_process *p = r->process[1] ? r->process[1] : r->process[0];
         const struct captured_thread *t = r->process[1] ? r->thread[1] : r->thread[0];
-        const struct seen_host *h = &e->hosts[r->host];
-        struct follower f = { .e = e,
-                              .c = h->last,
-                              .host = r->host,
-                              .rank = rank,
-                              .budget = MAX(BUDGET / h->n_ranks, BUDGET_MIN) };
+        struct follower f = follower_of(e, rank);
         struct wait_chain c = { .solid = true };
 
         if (t)

@@ -51,5 +51,8 @@ struct wait_chain {
 
 /* Of the thread of a rank that is looked at. Each costs a bounded number of steps. */
 void chain_follow(const struct evidence *e, uint32_t rank, struct wait_chain *ret);
+/* Of one that watches several, and is known to hold itself up, for it has what it needs and sends nothing: its
+ * chain leads to a thread that stands elsewhere than its like, if there is one. */
+void chain_look_within(const struct evidence *e, uint32_t rank, struct wait_chain *chain);
 /* The node of the other end; STACK_NONE: it is outside. */
 uint32_t chain_node(const struct evidence *e, const struct peer_end *end);

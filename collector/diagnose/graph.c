@@ -286,6 +286,9 @@ int wait_graph_make(struct wait_graph *g, const struct evidence *e) {
         }
         for (uint32_t i = 0; i < e->n_ranks; i++) {
                 chain_follow(e, i, &g->chains[i]);
+                if (g->chains[i].end == END_RANKS && !g->chains[i].certain && g->debts.ranks[i].owes &&
+                    !g->debts.cut)
+                        chain_look_within(e, i, &g->chains[i]);
                 cut_who_spins(g, &g->chains[i], i, e->ranks[i].alike);
                 explained |= ends_alone(&g->chains[i], e->ranks[i].alike);
         }
