@@ -436,6 +436,21 @@ static bool is_own_lock(const struct wait_chain *c) {
         return c->kind == WAIT_LOCK && !(c->steps[0].wait && c->steps[0].wait->space != 0);
 }
 
+/* Some other thread of the process stands in that library and watches a connection to another rank. */
+static bool library_exchanges(const struct follower *f, const struct chain_step *s) {
+        const struct stack_table *table = &f->e->scene->table;
+        uint32_t library = s->thread ? waiting_library(table, s->thread->stack) : STACK_NONE;
+
+        for (uint32_t i = 0; library != STACK_NONE && i < s->process->n_threads; i++) {
+                const struct captured_thread *t = &f->c->threads[s->process->first_thread + i];
+
+                if (t != s->thread && waiting_library(table, t->stack) == library &&
+                    peers_watched(&f->e->peers, f->host, f->c, t))
+                        return true;
+        }
+        return false;
+}
+
 static struct follower follower_of(const struct evidence *e, uint32_t rank) {
         const struct seen_host *h = &e->hosts[e->ranks[rank].host];
 
@@ -471,10 +486,11 @@ void chain_follow(const struct evidence *e, uint32_t rank, struct wait_chain *re
         if (c.end == END_UNKNOWN && r->alike == ALIKE_MOST && !c.odd &&
             (kind_waits(c.kind) || c.kind == WAIT_UNKNOWN))
                 c.end = END_OTHERS;
-        if (c.end == END_UNKNOWN && c.n == 1 && r->alike == ALIKE_ODD && is_own_lock(&c) &&
-            evidence_waits_as_most(e, rank)) {
-                c.kind = WAIT_SOCKET; /* and the weight of the lock: it is a guess */
-                c.joins = true;
+        if (c.end == END_UNKNOWN && c.n == 1 && r->alike == ALIKE_ODD && is_own_lock(&c)) {
+                c.joins = evidence_waits_as_most(e, rank);
+                c.exchanges = !c.joins && library_exchanges(&f, &c.steps[0]);
+                if (c.joins || c.exchanges)
+                        c.kind = WAIT_SOCKET; /* and the weight of the lock: it is a guess */
         }
         *ret = c;
 }

@@ -8,8 +8,9 @@
  *
  * Where the kernel does not say who holds something, structure decides: a thread of the process that stands
  * elsewhere than its like on the other ranks. Where there is none, a rank that stands as most do waits for
- * the others; and one that stands elsewhere, but in the library code in which most wait for the others, and
- * none of whose threads is why, waits for an exchange in which they take no part.
+ * the others; and one that stands elsewhere, but in the library code in which most wait for the others, or
+ * in a library that watches connections to them, and none of whose threads is why, waits for an exchange in
+ * which they take no part.
  */
 #include "evidence.h"
 
@@ -41,6 +42,7 @@ struct wait_chain {
         bool solid;        /* at each step the kernel or the memory says who holds it */
         bool certain;      /* END_RANKS: one wait, for one rank */
         bool joins;        /* it waits in the library code in which most wait, called from elsewhere */
+        bool exchanges;    /* it waits in a library of which a thread watches connections to other ranks */
         bool deserted;     /* nobody has the other end of the pipe that it reads */
         bool stuck, moved; /* the last thread, in the two captures */
         double weight;     /* that this end holds the rank up; 0 of END_RANKS, END_OTHERS, END_PATH */
@@ -51,8 +53,8 @@ struct wait_chain {
 
 /* Of the thread of a rank that is looked at. Each costs a bounded number of steps. */
 void chain_follow(const struct evidence *e, uint32_t rank, struct wait_chain *ret);
-/* Of one that watches several, and is known to hold itself up, for it has what it needs and sends nothing: its
- * chain leads to a thread that stands elsewhere than its like, if there is one. */
+/* Of one that watches several, and is known to hold itself up, for it has what it needs and sends nothing:
+ * its chain leads to a thread that stands elsewhere than its like, if there is one. */
 void chain_look_within(const struct evidence *e, uint32_t rank, struct wait_chain *chain);
 /* The node of the other end; STACK_NONE: it is outside. */
 uint32_t chain_node(const struct evidence *e, const struct peer_end *end);

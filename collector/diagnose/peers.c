@@ -9,6 +9,7 @@
 #define ENDS_MAX (1u << 22)
 #define CLOSED 7u /* TCP_CLOSE of net/tcp_states.h */
 #define LISTENS 10u
+#define WATCHED_MAX 64u     /* of one thread that are looked at */
 #define RETRANSMITS_LOST 2u /* in a row: the first may be a tail that was dropped once */
 #define SILENT_MS 2000u     /* by then an acknowledgement has come */
 
@@ -226,6 +227,18 @@ const struct peer_end *peers_find(const struct peers *p, uint32_t host, uint64_t
                 if (p->ends[i].socket->inode == inode)
                         return &p->ends[i];
         return NULL;
+}
+
+bool peers_watched(const struct peers *p, uint32_t host, const struct host_capture *c,
+                   const struct captured_thread *t) {
+        for (uint32_t k = 0; k < MIN(t->n_waits, WATCHED_MAX); k++) {
+                const struct captured_wait *w = &c->waits[t->first_wait + k];
+                const struct peer_end *end = w->kind == WAIT_SOCKET ? peers_find(p, host, w->number) : NULL;
+
+                if (end && end->peer_host != PEER_NONE && end->peer_host != host)
+                        return true;
+        }
+        return false;
 }
 
 bool peer_end_lost(const struct peers *p, const struct peer_end *end) {

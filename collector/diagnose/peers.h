@@ -46,6 +46,9 @@ int peers_gather(struct peers *p, const struct seen_hosts *all);
 uint32_t peers_host_of(const struct peers *p, struct address_text address);
 /* The connection of a host's socket; NULL: it is none. */
 const struct peer_end *peers_find(const struct peers *p, uint32_t host, uint64_t inode);
+/* The thread waits on a connection to another host. c: the last capture of its host. */
+bool peers_watched(const struct peers *p, uint32_t host, const struct host_capture *c,
+                   const struct captured_thread *t);
 /* What it sends is not acknowledged again and again, or not taken though nothing lies unread at the other
  * end: neither of the two programs is why. */
 bool peer_end_lost(const struct peers *p, const struct peer_end *end);

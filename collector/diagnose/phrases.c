@@ -169,11 +169,20 @@ void phrase_chain(FILE *f, const struct diagnosis *d, uint32_t rank) {
         else if (d->evidence.hosts[r->host].n_ranks > 1)
                 fprintf(f, " (process %" PRIu32 ")", r->pid);
         fputc(' ', f);
-        if (c->joins) {
-                fputs("seems to wait for other ranks, in the library code in which most of them wait", f);
+        if (c->joins || c->exchanges) {
+                const struct stack_table *t = diagnosis_table(d);
+                uint32_t library = c->joins ? STACK_NONE : waiting_library(t, c->steps[0].thread->stack);
+
+                if (c->joins)
+                        fputs("seems to wait for other ranks, in the library code in which most of them "
+                              "wait",
+                              f);
+                else
+                        fprintf(f, "seems to wait for other ranks, in %s, which watches connections to them",
+                                stack_table_text(t, library));
                 if (r->place.frame != STACK_NONE) {
-                        fputs(", but under ", f);
-                        put_frame(f, diagnosis_table(d), r->place.frame);
+                        fputs(c->joins ? ", but under " : ", under ", f);
+                        put_frame(f, t, r->place.frame);
                 }
                 return;
         }

@@ -280,6 +280,21 @@ static const char *native_top(const struct stack_table *t, uint32_t stack) {
         return f && f->kind == FRAME_NATIVE ? stack_table_text(t, f->function) : "";
 }
 
+uint32_t waiting_library(const struct stack_table *t, uint32_t stack) {
+        for (uint32_t i = stack == STACK_NONE ? 0 : t->stacks[stack].n; i-- > 0;) {
+                const struct stack_frame *f = &t->frames[stack_table_frames(t, stack)[i]];
+                const char *file = stack_table_text(t, f->file);
+
+                if (f->kind == FRAME_KERNEL || startswith(file, "[") || startswith(file, "libc.so") ||
+                    startswith(file, "ld-musl") || startswith(file, "libpthread"))
+                        continue;
+                return f->kind == FRAME_NATIVE && strstr(file, ".so") && !startswith(file, "libpython")
+                               ? f->file
+                               : STACK_NONE;
+        }
+        return STACK_NONE;
+}
+
 struct place place_of(const struct stack_table *t, const struct stack_code *codes,
                       const struct host_capture *c, const struct captured_thread *thread, char state) {
         struct place p = { .what = "", .word = "", .frame = STACK_NONE, .deep = state == 'D' };

@@ -51,6 +51,10 @@ struct place place_of(const struct stack_table *t, const struct stack_code *code
 uint8_t place_kind(const struct stack_table *t, const struct host_capture *c,
                    const struct captured_thread *thread, char state);
 
+/* The library that waits: a string, the module of the innermost frame that is not the C library's or the
+ * kernel's; STACK_NONE: that frame is Python's or its interpreter's, or of no module that is a library. */
+uint32_t waiting_library(const struct stack_table *t, uint32_t stack);
+
 /* It sleeps for something that another thread, process or machine has to do. */
 bool kind_waits(uint8_t kind);
 

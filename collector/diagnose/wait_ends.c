@@ -6,7 +6,8 @@
 #define LISTENS 10u /* TCP_LISTEN of net/tcp_states.h, of AF_UNIX, too */
 
 bool wait_end_is_other(const struct captured_end *e, const struct captured_wait *w, uint64_t number) {
-        return e->kind == w->kind && e->number == number && (e->space == w->space || !e->space || !w->space) &&
+        return e->kind == w->kind && e->number == number &&
+               (e->space == w->space || !e->space || !w->space) &&
                (w->kind == WAIT_SOCKET || (w->writes ? e->reads : e->writes));
 }
 

@@ -9,8 +9,8 @@
 /* An end of the object of this number that lets the wait end: one that writes for who reads. */
 bool wait_end_is_other(const struct captured_end *e, const struct captured_wait *w, uint64_t number);
 
-/* p watches an end to write to for something to read, as asyncio does with the input of a child, or the other
- * way round: that only tells it that the other end is gone, and nobody has to do anything. */
+/* p watches an end to write to for something to read, as event loops do with the input of a child, or
+ * to read from for writing: that only tells it that the other end is gone, and nobody has to do anything. */
 bool wait_is_for_the_end(const struct host_capture *c, const struct captured_process *p,
                          const struct captured_wait *w);
 

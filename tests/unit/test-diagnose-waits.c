@@ -415,5 +415,80 @@ static void test_it_waits_as_most_elsewhere(void) {
                   (unsigned) WAIT_LOCK);
 }
 
+/* Event loops that have threads for what blocks: each main thread watches all its connections, and the input
+ * of a child, as asyncio does. On one host such a thread is stuck; on the others they wait for something to
+ * do. */
+static void test_an_event_loop(void) {
+        for (uint32_t struck = 0; struck < 4; struck++) {
+                static struct world w;
+                _cleanup_scene_ struct scene scene = SCENE_NULL;
+                struct diagnosis *d;
+
+                world_init(&w, 4);
+                shape_all(&w, struck);
+                for (uint32_t i = 0; i < 4; i++) {
+                        struct world_host *h = &w.hosts[i];
+                        struct world_thread *t = world_main(&w, i), *of_pool;
+                        struct captured_wait *input;
+
+                        memcpy(t->waits, h->threads[1].waits, sizeof(t->waits));
+                        t->n_waits = h->threads[1].n_waits;
+                        h->n_threads = 1;
+                        input = world_wait(t, WAIT_PIPE);
+                        input->number = 900 + i;
+                        input->any = true;
+                        h->ends[h->n_ends++] = (struct captured_end){
+                                .kind = WAIT_PIPE, .number = 900 + i, .pid = world_pid(i), .writes = true
+                        };
+                        of_pool = world_thread(&w, i, world_pid(i), 500 + i, "pool",
+                                               i == struck ? "thread.py:5 work | rows.py:9 draw"
+                                                           : "thread.py:5 work | thread.py:9 idle");
+                        world_wait(of_pool, i == struck ? WAIT_FILE : WAIT_LOCK)->text =
+                                i == struck ? world_text(&w, "/srv/rows") : 0;
+                }
+                d = world_diagnose(&w, &scene);
+                ASSERT_EQ(d->outcome, OUTCOME_NAMED);
+                ASSERT_EQ(d->suspects[0].host, struck);
+                ASSERT_EQ((unsigned) d->suspects[0].kind, (unsigned) WAIT_FILE);
+                ASSERT_TRUE(strstr(d->summary, "under `rows.py:9 draw`"));
+                ASSERT_TRUE(d->n_suspects < 2 || d->suspects[1].score < BLAME_NAMED);
+                (void) diagnosis_free(d);
+        }
+}
+
+/* A main thread waits within a library for what nobody gives, and one of the library's own threads watches
+ * all connections: it waits for other ranks. So it is not where the library watches nothing, or the
+ * interpreter waits. */
+static void test_a_library_that_exchanges(void) {
+        static const struct {
+                const char *main, *poller;
+                unsigned kind;
+        } cases[] = {
+                { "loop.py:60 extra | !libx.so take | !libc.so.6 cond_wait", "!libx.so poll", WAIT_SOCKET },
+                { "loop.py:60 extra | !libx.so take | !libc.so.6 cond_wait", "!liby.so poll", WAIT_LOCK },
+                { "loop.py:60 extra | !libc.so.6 cond_wait", "!libc.so.6 poll", WAIT_LOCK },
+                { "loop.py:60 extra | !libpython3.11.so take", "!libpython3.11.so poll", WAIT_LOCK },
+        };
+
+        for (size_t k = 0; k < ELEMENTSOF(cases); k++) {
+                static struct world w;
+                _cleanup_scene_ struct scene scene = SCENE_NULL;
+                struct diagnosis *d;
+
+                world_init(&w, 4);
+                shape_all(&w, 2);
+                for (uint32_t i = 0; i < 4; i++)
+                        w.hosts[i].threads[1].stack = cases[k].poller;
+                world_main(&w, 2)->stack = cases[k].main;
+                d = world_diagnose(&w, &scene);
+                ASSERT_EQ(d->suspects[0].host, 2);
+                ASSERT_EQ((unsigned) d->suspects[0].kind, cases[k].kind);
+                ASSERT_EQ(strstr(d->summary, "in libx.so, which watches connections to them") != NULL,
+                          k == 0);
+                (void) diagnosis_free(d);
+        }
+}
+
 TEST_MAIN(test_shapes_by_causes, test_the_chain, test_it_waits_as_most_elsewhere,
-          test_pairs_that_cannot_be_told, test_a_call_that_is_tried_again)
+          test_pairs_that_cannot_be_told, test_an_event_loop, test_a_library_that_exchanges,
+          test_a_call_that_is_tried_again)
