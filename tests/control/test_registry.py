@@ -15,7 +15,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "collector"))
 import otlp  # noqa: E402  the collector's, before etcd_site finds the agent's
 import etcd_site  # noqa: E402
-from collector_case import BUILD, Case  # noqa: E402
+from collector_case import AGENT, BUILD, Case  # noqa: E402
 from registry_hosts import Host, until  # noqa: E402
 
 
@@ -143,6 +143,25 @@ class Sqlite(Case):
         self.assertTrue(other.conflict)  # never by silence
         self.assertEqual(self.c.get("/api/v1/slices/s0/slots/1", "DELETE").status, 204)
         self.assertEqual(self.wait_for(a, "slice/s0", state="ready")["roster"][1]["host"], "thief")
+
+    def test_why_follows_lost_connections(self):
+        """All ends are effects, closer together than clocks tell: two lines name h3, by address and task."""
+        hosts = self.slice("s0", 4)
+        self.wait_for(hosts[0], "slice/s0", state="ready")
+        self.want("train", ["s0"], 1, 1)
+        self.wait_for(hosts[0], "run/train", state="running")
+        now = time.time()
+        ends = (("peer-lost", "10.0.0.3"), ("stopped", ""), ("peer-lost", "task 3"), ("stopped", ""))
+        for i, (cause, lost) in enumerate(ends):
+            body = {"run": "train", "unit": "tpu-run-train.service", "cause": cause, "code": "exited",
+                    "status": "1", "killed_by": "", "why": "", "lost_peer": lost, "remedy": "",
+                    "generation": 1, "started": int((now - 9) * 1e6), "ended": int((now - 1 + i / 100) * 1e6)}
+            self.assertEqual(self.c.post("/v1/logs", otlp.request(
+                {**AGENT, "host.name": f"s0-{i}", "tpu.slice.name": "s0", "tpu.worker.id": i},
+                [otlp.log("tpu.run.exited", body, 13, now)])).status, 200)
+        why = self.c.get("/api/v1/runs/train/why").json
+        self.assertEqual((why["host"], why["cause"]), ("s0-3", "stopped"), why)
+        self.assertNotIn("lost_peer", why["events"][0])
 
     def test_two_slices_and_a_run(self):
         a, b = self.slice("s0", 2), self.slice("s1", 2)
