@@ -155,7 +155,8 @@ class Sqlite(Case):
         for i, (cause, lost) in enumerate(ends):
             body = {"run": "train", "unit": "tpu-run-train.service", "cause": cause, "code": "exited",
                     "status": "1", "killed_by": "", "why": "", "lost_peer": lost, "remedy": "",
-                    "generation": 1, "started": int((now - 9) * 1e6), "ended": int((now - 1 + i / 100) * 1e6)}
+                    "generation": 1, "started": int((now - 9) * 1e6),
+                    "ended": int((now - 1 + i / 100) * 1e6)}
             self.assertEqual(self.c.post("/v1/logs", otlp.request(
                 {**AGENT, "host.name": f"s0-{i}", "tpu.slice.name": "s0", "tpu.worker.id": i},
                 [otlp.log("tpu.run.exited", body, 13, now)])).status, 200)
