@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         _cleanup_host_ struct host nowhere = HOST_NULL; /* no file that it names is there */
         _cleanup_(core_file_freep) struct core_file *core = NULL;
         _cleanup_capture_ struct capture c = CAPTURE_NULL;
-        _cleanup_memory_ struct memory m;
+        _cleanup_memory_ struct memory m = { 0 };
         char why[CORE_WHY_MAX], reason[REASON_MAX];
         int fd = memfd_create("core", MFD_CLOEXEC);
         bool empty;
