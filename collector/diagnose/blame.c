@@ -330,11 +330,12 @@ static bool in_circle(const struct diagnosis *d, const struct seen_host *h) {
 }
 
 /* How much that one says nothing of its ranks is worth. */
-static double silence_weight(const struct diagnosis *d, const struct overview *o) {
+static double silence_weight(const struct diagnosis *d, const struct overview *o, uint32_t host) {
         const struct evidence *e = &d->evidence;
+        bool lost = d->left.by_lost && d->left.named == host; /* others' connections to it */
 
-        return weight_of(o->held + d->left.n > 0 ? WEIGHT_SILENT_EXPLAINED : WEIGHT_SILENT) *
-               (0.5 + 0.5 * o->waiting) * (e->n_silent * 2 > e->n_hosts ? 0.3 : 1);
+        return weight_of(o->held + d->left.n > 0 && !lost ? WEIGHT_SILENT_EXPLAINED : WEIGHT_SILENT) *
+               (lost ? 1 : 0.5 + 0.5 * o->waiting) * (e->n_silent * 2 > e->n_hosts ? 0.3 : 1);
 }
 
 static void judge_host(const struct diagnosis *d, const struct overview *o, struct suspect *s) {
@@ -345,9 +346,9 @@ static void judge_host(const struct diagnosis *d, const struct overview *o, stru
         for (uint32_t i = 0; i < h->n_ranks; i++)
                 judge_rank(d, o, h->first_rank + i, s);
         if (!h->last)
-                add_reason(s, KIND_SILENT, silence_weight(d, o), STACK_NONE);
+                add_reason(s, KIND_SILENT, silence_weight(d, o, s->host), STACK_NONE);
         else if (host_unreadable(e, h) && d->n_waiting > 0)
-                add_reason(s, KIND_UNKNOWN, silence_weight(d, o), h->first_rank);
+                add_reason(s, KIND_UNKNOWN, silence_weight(d, o, s->host), h->first_rank);
         else if (host_has_left(h, e))
                 judge_end(d, o, s);
         if (h->last && h->last->step != CAPTURE_STEP_NONE && o->with_step > 2 && h->last->step < o->step &&

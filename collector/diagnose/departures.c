@@ -19,6 +19,13 @@ static enum word_weight weight_of_how(const char *how) {
         return last_words_weight(cause);
 }
 
+/* Tasks are numbered over the slices in the run's order, which a capture does not say: of one slice alone the
+ * worker is the task. */
+static bool is_task(const struct evidence *e, uint32_t task) {
+        return task < e->n_hosts && e->hosts[task].worker == task &&
+               streq(e->hosts[0].slice, e->hosts[e->n_hosts - 1].slice);
+}
+
 /* The place + 1 of the host whose connection was lost, by its address or by its number in the run; 0: its
  * lines name none of these hosts. */
 static size_t lost_by(const struct evidence *e, const struct host_capture *c) {
@@ -27,7 +34,7 @@ static size_t lost_by(const struct evidence *e, const struct host_capture *c) {
         char why[96];
 
         if (startswith(peer, TASK)) {
-                if (config_parse_u32(peer + strlen(TASK), &task, why) == 0 && task < e->n_hosts)
+                if (config_parse_u32(peer + strlen(TASK), &task, why) == 0 && is_task(e, task))
                         host = task;
         } else if (peer[0])
                 host = peers_host_of(&e->peers, (struct address_text){ peer, strlen(peer) });
@@ -73,21 +80,32 @@ static uint32_t odd_end(const struct evidence *e) {
         return n[0] == 1 && n[1] > 1 ? last[0] : n[1] == 1 && n[0] > 1 ? last[1] : STACK_NONE;
 }
 
+static bool all_effects(const struct evidence *e, const struct last_word *words) {
+        for (size_t i = 0; i < e->n_hosts; i++)
+                if (words[i].weight != WORD_EFFECT)
+                        return false;
+        return true;
+}
+
 /* The first two of those that are no effect of another's end; of all, where all are. */
 static void find_first(const struct evidence *e, const struct last_word *words, struct departures *all) {
-        bool effects = true;
+        bool effects = all_effects(e, words);
+        usec_t error;
 
-        for (size_t i = 0; i < e->n_hosts; i++)
-                effects &= words[i].weight == WORD_EFFECT;
         for (size_t i = 0; i < e->n_hosts; i++) {
                 if (words[i].time == 0 || (words[i].weight == WORD_EFFECT && !effects))
                         continue;
+                error = e->hosts[i].last->clock_error;
                 if (words[i].time < all->first) {
                         all->next = all->first;
+                        all->next_error = all->error;
                         all->first = words[i].time;
-                        all->error = e->hosts[i].last->clock_error;
-                } else
-                        all->next = MIN(all->next, words[i].time);
+                        all->error = error;
+                } else if (words[i].time < all->next) {
+                        all->next = words[i].time;
+                        all->next_error = error;
+                } else if (words[i].time == all->next)
+                        all->next_error = MAX(all->next_error, error);
         }
 }
 
@@ -108,18 +126,24 @@ int departures_survey(const struct evidence *e, struct departures *ret) {
         named = last_words_clockless(words, e->n_hosts);
         ret->by_lost = named >= 0 && named == last_words_lost(words, e->n_hosts);
         ret->named = named >= 0 ? (uint32_t) named : odd_end(e);
+        if (named < 0 && ret->named != STACK_NONE && words[ret->named].weight == WORD_EFFECT &&
+            !all_effects(e, words))
+                ret->named = STACK_NONE; /* its own word says that another is why */
         return 0;
 }
 
 enum weight departures_weight(const struct evidence *e, const struct departures *all, uint32_t host) {
         const struct host_capture *c = e->hosts[host].last;
         usec_t margin = 2 * (all->error + c->clock_error);
-        bool close = all->next != USEC_INFINITY && all->next - all->first <= margin;
+        bool close = all->next != USEC_INFINITY &&
+                     all->next - all->first <= 2 * (all->error + all->next_error);
 
         if (!c->ended)
                 return all->n == 1 ? WEIGHT_LEFT_ALONE : WEIGHT_LEFT_SOME;
         if (all->n_said == 1)
                 return WEIGHT_LEFT_ALONE;
+        if (all->by_lost && host != all->named) /* it noticed first, and says that another is why */
+                return c->ended <= all->first + margin ? WEIGHT_LEFT_SOME : WEIGHT_LEFT_LATER;
         if (c->ended == all->first && !close)
                 return WEIGHT_LEFT_FIRST;
         if (all->named == host && (close || all->by_lost))

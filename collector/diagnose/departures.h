@@ -14,7 +14,7 @@ struct departures {
         uint32_t named;     /* host: the words name it, or that it ended otherwise; STACK_NONE */
         bool by_lost;       /* because the others lost their connections to it */
         usec_t first, next; /* of those that are no effect, if there are any; USEC_INFINITY: none */
-        usec_t error;       /* of the first one's clock */
+        usec_t error, next_error; /* of their clocks */
 };
 
 /* Gathers them all. -ENOMEM. */

@@ -280,13 +280,23 @@ static const char *native_top(const struct stack_table *t, uint32_t stack) {
         return f && f->kind == FRAME_NATIVE ? stack_table_text(t, f->function) : "";
 }
 
+/* What a library waits by is not the library that waits. */
+static bool is_below_libraries(const char *file) {
+        static const char *const below[] = { "[",       "libc.so",   "libc-2.",      "libpthread", "ld-musl",
+                                             "libc.musl", "libstdc++.so", "libc++.so", "libabsl_" };
+
+        for (size_t i = 0; i < ELEMENTSOF(below); i++)
+                if (startswith(file, below[i]))
+                        return true;
+        return false;
+}
+
 uint32_t waiting_library(const struct stack_table *t, uint32_t stack) {
         for (uint32_t i = stack == STACK_NONE ? 0 : t->stacks[stack].n; i-- > 0;) {
                 const struct stack_frame *f = &t->frames[stack_table_frames(t, stack)[i]];
                 const char *file = stack_table_text(t, f->file);
 
-                if (f->kind == FRAME_KERNEL || startswith(file, "[") || startswith(file, "libc.so") ||
-                    startswith(file, "ld-musl") || startswith(file, "libpthread"))
+                if (f->kind == FRAME_KERNEL || (f->kind == FRAME_NATIVE && is_below_libraries(file)))
                         continue;
                 return f->kind == FRAME_NATIVE && strstr(file, ".so") && !startswith(file, "libpython")
                                ? f->file

@@ -96,6 +96,10 @@ static void put_end(FILE *f, const struct diagnosis *d, const struct suspect *s)
                 first &= other->ended >= c->ended;
                 next = MIN(next, other->ended);
         }
+        if (c->ended > 0 && c->ended == d->left.first) { /* of those that are no effect of another's */
+                first = true;
+                next = d->left.next;
+        }
         fprintf(f, "its process has left the run%s%s%s", how[0] ? " (" : "", how, how[0] ? ")" : "");
         if (s->host == d->left.named && d->left.by_lost)
                 fputs(", and the others lost their connections to it", f);

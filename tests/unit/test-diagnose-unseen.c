@@ -419,6 +419,28 @@ static void test_left_by_lost_connections(void) {
         }
 }
 
+/* One host is gone with its machine: nothing is heard of it, and the first that noticed is not named for it. */
+static void test_lost_and_silent(void) {
+        _cleanup_scene_ struct scene scene = SCENE_NULL;
+        struct diagnosis *d;
+
+        for (uint32_t i = 0; i < 3; i++) {
+                struct host_capture c;
+
+                scene_host(&c, i, 0);
+                c.ended = (900 + 5 * i) * USEC_PER_SEC;
+                c.ended_how = scene_string(&scene.table, "peer-lost (exited 1)");
+                c.ended_peer = scene_string(&scene.table, "task 3");
+                ASSERT_OK(scene_add(&scene, &c));
+        }
+        d = scene_diagnose(&scene, 4, RUN_STALLED);
+        ASSERT_EQ(d->outcome, OUTCOME_NAMED);
+        ASSERT_EQ(d->suspects[0].host, 3);
+        ASSERT_EQ((unsigned) d->suspects[0].kind, (unsigned) KIND_SILENT);
+        ASSERT_TRUE(d->suspects[1].score < BLAME_NAMED);
+        (void) diagnosis_free(d);
+}
+
 /* It left while the others still wait. */
 static void test_left_alone(void) {
         _cleanup_scene_ struct scene scene = SCENE_NULL;
@@ -436,5 +458,5 @@ static void test_left_alone(void) {
 
 TEST_MAIN(test_nic_cut, test_ring_cut, test_cut_shapes, test_cut_and_silent, test_path_is_not_all,
           test_works,
-          test_silent, test_silent_is_not_all, test_left_first, test_left_odd, test_left_by_lost_connections,
+          test_silent, test_silent_is_not_all, test_left_first, test_left_odd, test_left_by_lost_connections, test_lost_and_silent,
           test_left_alone)

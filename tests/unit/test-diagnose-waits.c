@@ -465,7 +465,10 @@ static void test_a_library_that_exchanges(void) {
                 unsigned kind;
         } cases[] = {
                 { "loop.py:60 extra | !libx.so take | !libc.so.6 cond_wait", "!libx.so poll", WAIT_SOCKET },
+                { "loop.py:60 extra | !libx.so take | !libstdc++.so.6 wait | !libc.so.6 wait", "!libx.so poll",
+                  WAIT_SOCKET },
                 { "loop.py:60 extra | !libx.so take | !libc.so.6 cond_wait", "!liby.so poll", WAIT_LOCK },
+                { "loop.py:60 extra | !libc-2.31.so syscall", "!libc-2.31.so epoll_wait", WAIT_LOCK },
                 { "loop.py:60 extra | !libc.so.6 cond_wait", "!libc.so.6 poll", WAIT_LOCK },
                 { "loop.py:60 extra | !libpython3.11.so take", "!libpython3.11.so poll", WAIT_LOCK },
         };
@@ -484,7 +487,7 @@ static void test_a_library_that_exchanges(void) {
                 ASSERT_EQ(d->suspects[0].host, 2);
                 ASSERT_EQ((unsigned) d->suspects[0].kind, cases[k].kind);
                 ASSERT_EQ(strstr(d->summary, "in libx.so, which watches connections to them") != NULL,
-                          k == 0);
+                          k < 2);
                 (void) diagnosis_free(d);
         }
 }
