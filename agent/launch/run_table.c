@@ -14,6 +14,7 @@ struct run *run_free(struct run *run) {
         run->main_gone = sd_event_source_disable_unref(run->main_gone);
         run->tail = tail_free(run->tail);
         run->words = child_free(run->words);
+        run->core = child_free(run->core);
         run->capture = child_free(run->capture);
         (void) kept_run_free(run->kept);
         (void) kept_run_free(run->replaced);

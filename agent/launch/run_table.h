@@ -25,7 +25,7 @@ struct run {
         struct child *capture; /* in progress */
         bool captured_native;  /* likewise */
         struct tail *tail; /* the end is being looked at */
-        struct child *words; /* what is kept of it is being gathered */
+        struct child *words, *core; /* what is kept of it, and of its core, is being gathered */
         uint32_t crashed; /* its main process, which left a core; 0: it did not */
         char core_path[4096]; /* of that core, while its stacks are being read */
         sd_event_source *stuck_timer; /* after KILL */
@@ -49,6 +49,7 @@ struct runs {
         void *backend;
         bool journal; /* the run's lines can be read: this is the machine's own root */
         int runs_fd, exits_fd, words_fd, handover_fd, secrets_fd;
+        unsigned words_there; /* processes that gather words, also those that nothing ends */
         struct run *list; /* newest first */
 };
 

@@ -12,6 +12,7 @@
 
 #define NOBODY 65534 /* the group: files count by their owner */
 #define WORDS_FILE_MAX (RUN_NAME_MAX + 16)
+#define WORDS_THERE_MAX 8u /* a folder of a run's may never answer: so many processes at most wait for one */
 
 static const char *const words[] = { WORDS_LIBTPU, WORDS_CORE };
 
@@ -39,7 +40,7 @@ static void keep(const struct run *run, const char *which, const char *text, siz
 static void on_stacks(int result, const char *answer, size_t len, void *userdata) {
         struct run *run = userdata;
 
-        run->words = child_free(run->words);
+        run->core = child_free(run->core);
         if (result < 0)
                 (void) log_warning_errno(result, "run %s: the stacks of %s cannot be read: %m",
                                          run->kept->name, run->core_path);
@@ -63,11 +64,12 @@ static int start_reading(struct run *run) {
                                          .timeout = CORE_TIMEOUT,
                                          .program = &program,
                                          .max = CORE_TEXT_MAX,
+                                         .there = &run->owner->words_there,
                                          .done = on_stacks,
                                          .userdata = run };
 
         (void) snprintf(user, sizeof(user), "%u", (unsigned) run->kept->uid);
-        return child_start(run->owner->event, &work, &run->words);
+        return child_start(run->owner->event, &work, &run->core);
 }
 
 static void on_core(int result, const char *answer, size_t len, void *userdata) {
@@ -76,7 +78,7 @@ static void on_core(int result, const char *answer, size_t len, void *userdata) 
         bool packed;
 
         (void) snprintf(run->core_path, sizeof(run->core_path), "%s", result == 0 ? answer : "");
-        run->words = child_free(run->words);
+        run->core = child_free(run->core);
         if (result == 0 && len == 0)
                 return; /* a limit, the disk, or the site's will */
         packed = endswith(run->core_path, ".zst") || endswith(run->core_path, ".lz4") ||
@@ -94,6 +96,15 @@ static void on_core(int result, const char *answer, size_t len, void *userdata) 
                 (void) log_warning_errno(result, "run %s: its core is not looked for: %m", run->kept->name);
 }
 
+/* In the child: as the run's user, whose folder it may be. */
+static int find_core(int fd, const void *data) {
+        const struct core_wanted *w = data;
+        struct target user = { .uid = w->uid, .gid = NOBODY };
+        int r = who_become(&user);
+
+        return r < 0 ? r : core_find(fd, data);
+}
+
 /* The first of a run: what follows a crash and a restart is most often the same. */
 static void look_for_core(struct run *run) {
         const struct runs *r = run->owner;
@@ -102,21 +113,22 @@ static void look_for_core(struct run *run) {
                                  .began_real = run->kept->started_real };
         const struct child_work work = { .name = "run-core",
                                          .timeout = 2 * CORE_FIND_WAIT,
-                                         .run = core_find,
+                                         .run = find_core,
                                          .data = &w,
+                                         .there = &run->owner->words_there,
                                          .done = on_core,
                                          .userdata = run };
         char file[WORDS_FILE_MAX];
         int k;
 
-        if (run->crashed == 0 || kept_run_has_image(run->kept) ||
+        if (run->core || run->crashed == 0 || kept_run_has_image(run->kept) ||
             faccessat(r->words_fd, words_file(run->kept->name, WORDS_CORE, file), F_OK, 0) == 0)
                 return;
         (void) snprintf(w.root, sizeof(w.root), "%s", r->host->real_root ? "" : r->host->root);
         (void) snprintf(w.folder, sizeof(w.folder), "%s", run->kept->directory);
         k = host_read(r->host, "/proc/sys/kernel/core_pattern", w.pattern, sizeof(w.pattern), NULL);
         if (k >= 0)
-                k = child_start(r->event, &work, &run->words);
+                k = r->words_there < WORDS_THERE_MAX ? child_start(r->event, &work, &run->core) : -EBUSY;
         if (k < 0)
                 (void) log_warning_errno(k, "run %s: its core is not looked for: %m", run->kept->name);
 }
@@ -141,7 +153,6 @@ static void on_libtpu_logs(int result, const char *answer, size_t len, void *use
                                          run->kept->name);
         else if (len > 0)
                 keep(run, WORDS_LIBTPU, answer, len);
-        look_for_core(run);
 }
 
 /* -ENOENT: there are none that are seen from here. */
@@ -172,17 +183,21 @@ void run_keep_words(struct run *run) {
                                          .run = write_libtpu_logs,
                                          .data = &of,
                                          .max = LIBTPU_LOGS_MAX,
+                                         .there = &run->owner->words_there,
                                          .done = on_libtpu_logs,
                                          .userdata = run };
-        int k = run->words || run->owner->words_fd < 0 ? -EBUSY
-                                                       : find_folder(run, of.folder, sizeof(of.folder));
+        char file[WORDS_FILE_MAX];
+        int k = run->owner->words_fd < 0 || run->owner->words_there >= WORDS_THERE_MAX
+                        ? -EBUSY
+                        : find_folder(run, of.folder, sizeof(of.folder));
 
+        run->words = child_free(run->words); /* of the end before */
+        (void) unlinkat(run->owner->words_fd, words_file(kept->name, WORDS_LIBTPU, file), 0);
+        look_for_core(run);
         if (k >= 0)
                 k = child_start(run->owner->event, &work, &run->words);
         if (k < 0 && k != -ENOENT)
                 (void) log_warning_errno(k, "run %s: libtpu's logs are not kept: %m", kept->name);
-        if (!run->words)
-                look_for_core(run);
 }
 
 /* --- What is kept -------------------------------------------------------------------------------------- */

@@ -19,8 +19,8 @@ static enum word_weight weight_of_how(const char *how) {
         return last_words_weight(cause);
 }
 
-/* Tasks are numbered over the slices in the run's order, which a capture does not say: of one slice alone the
- * worker is the task. */
+/* Tasks are numbered over the slices in the run's order, which a capture does not say: of one slice alone
+ * the worker is the task. */
 static bool is_task(const struct evidence *e, uint32_t task) {
         return task < e->n_hosts && e->hosts[task].worker == task &&
                streq(e->hosts[0].slice, e->hosts[e->n_hosts - 1].slice);

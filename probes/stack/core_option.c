@@ -25,8 +25,8 @@ static int become(uid_t uid) {
         return capabilities_drop(all, CAPABILITIES);
 }
 
-int core_option_open(const struct host *h, const char *path, const char *user, struct core_file **ret) {
-        char why[CORE_WHY_MAX], reason[96];
+int core_option_open(const char *path, const char *user, int *ret) {
+        char reason[96];
         _cleanup_close_ int fd = -1;
         uint32_t uid = 0;
         struct stat st;
@@ -43,7 +43,14 @@ int core_option_open(const struct host *h, const char *path, const char *user, s
                 r = become(st.st_uid);
         if (r < 0)
                 return log_error_errno(r, "%s: %m", path);
-        r = core_file_new(h, TAKE_FD(fd), ret, why);
+        *ret = TAKE_FD(fd);
+        return 0;
+}
+
+int core_option_read(const struct host *h, const char *path, int fd, struct core_file **ret) {
+        char why[CORE_WHY_MAX];
+        int r = core_file_new(h, fd, ret, why);
+
         if (r < 0)
                 log_error("%s: %s", path, why);
         return r;

@@ -7,5 +7,8 @@
  */
 #include "core_file.h"
 
-/* user: a number, or NULL. -errno, after a message. */
-int core_option_open(const struct host *h, const char *path, const char *user, struct core_file **ret);
+/* Before the guard begins, so that it and whom it watches are one user, and it can end them. user: a number,
+ * or NULL. *ret: the core, which is not looked at. -errno, after a message. */
+int core_option_open(const char *path, const char *user, int *ret);
+/* In the guarded process. Takes fd. -errno, after a message. */
+int core_option_read(const struct host *h, const char *path, int fd, struct core_file **ret);

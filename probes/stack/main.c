@@ -28,6 +28,7 @@ struct program {
         struct host host;
         bool json, capture, children, native;
         const char *cgroup, *repeat_text, *every_text, *core_path, *core_user;
+        int core_fd;
         struct core_file *core; /* what is read in place of processes; NULL */
         unsigned repeat;
         usec_t every; /* from the start of one capture to the start of the next */
@@ -359,9 +360,8 @@ static int run_captures(struct program *p) {
         return p->failed > 0 && !p->capture ? verdict_exit_code(VERDICT_UNKNOWN) : 0;
 }
 
-/* Before anything of it is looked at, what we may do beyond its user is given up. */
-static int open_core(struct program *p) {
-        int r = core_option_open(&p->host, p->core_path, p->core_user, &p->core);
+static int read_core(struct program *p) {
+        int r = core_option_read(&p->host, p->core_path, TAKE_FD(p->core_fd), &p->core);
 
         if (r == 0)
                 r = targets_add(&p->asked, core_file_pid(p->core));
@@ -375,7 +375,7 @@ static int work(struct guard *g, void *userdata) {
         int r;
 
         p->guard = g;
-        r = p->core_path ? open_core(p) : 0;
+        r = p->core_path ? read_core(p) : 0;
         if (r == 0)
                 r = run_captures(p);
         return r < 0 ? verdict_exit_code(VERDICT_UNKNOWN) : r;
@@ -469,5 +469,8 @@ int main(int argc, char *argv[]) {
                 (void) log_error_errno(r, "%s: %m", o.root ? o.root : "/");
                 return verdict_exit_code(VERDICT_UNKNOWN);
         }
+        /* Before anything of it is looked at, what we may do beyond its user is given up. */
+        if (p.core_path && core_option_open(p.core_path, p.core_user, &p.core_fd) < 0)
+                return verdict_exit_code(VERDICT_UNKNOWN);
         return guard_run(work, &p);
 }

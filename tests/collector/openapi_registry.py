@@ -68,7 +68,7 @@ class Drive:
         self.call("PUT", "/api/v1/mode", 400, query="?nonsense=1")
 
     def post_captures(self):
-        path, run = "/registry/v1/capture", "&run=h0&generation=1&suspicion=stall&hosts=2&slice_hosts=2&rounds=2"
+        path, run = "/registry/v1/capture", "&run=own&generation=1&suspicion=stall&hosts=2&slice_hosts=2&rounds=2"
         who = f"slice=h0&worker=0&host=h0&incarnation=a&round=0&taken={int(time.time() * 1e6)}{run}"
         self.call("POST", path, 200, "x", query="?" + who)
         self.call("POST", path, 400, "x", query="?" + who.replace("round=0", "round=2"))

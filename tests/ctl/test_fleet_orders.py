@@ -62,7 +62,8 @@ class Orders(Ctl):
     def test_misuse(self):
         for words, said in ((["cordn", "h0", "x"],
                              "tpuctl fleet: there is no 'fleet cordn'; did you mean 'cordon'? known: "
-                             "slices, stalls, suspects, cordon, drain, uncordon, observe, repair, release"),
+                             "slices, stalls, suspects, pairs, cordon, drain, uncordon, observe, repair, "
+                             "release"),
                             (["cordon"], "tpuctl fleet cordon: a word is missing; usage: 'HOST REASON'"),
                             (["cordon", "a/b", "x"], "tpuctl fleet cordon: this is no name: 'a/b'"),
                             (["observe", "--host", "..%2f", "x"],

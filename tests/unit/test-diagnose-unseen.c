@@ -419,7 +419,8 @@ static void test_left_by_lost_connections(void) {
         }
 }
 
-/* One host is gone with its machine: nothing is heard of it, and the first that noticed is not named for it. */
+/* One host is gone with its machine: nothing is heard of it, and the first that noticed is not named for
+ * it. */
 static void test_lost_and_silent(void) {
         _cleanup_scene_ struct scene scene = SCENE_NULL;
         struct diagnosis *d;
@@ -457,6 +458,5 @@ static void test_left_alone(void) {
 }
 
 TEST_MAIN(test_nic_cut, test_ring_cut, test_cut_shapes, test_cut_and_silent, test_path_is_not_all,
-          test_works,
-          test_silent, test_silent_is_not_all, test_left_first, test_left_odd, test_left_by_lost_connections, test_lost_and_silent,
-          test_left_alone)
+          test_works, test_silent, test_silent_is_not_all, test_left_first, test_left_odd,
+          test_left_by_lost_connections, test_lost_and_silent, test_left_alone)

@@ -12,12 +12,6 @@
 
 /* --- Sending ------------------------------------------------------------------------------------------- */
 
-struct serving { /* freed with its reply */
-        struct pairs_state *part; /* NULL: it has ended */
-        usec_t until;             /* boot clock */
-        struct core_share core;
-};
-
 static bool goes_on(void *body) {
         const struct serving *s = body;
 
@@ -160,8 +154,6 @@ static void stop_pairs(void *self) {
         struct pairs_state *p = self;
 
         pairs_drop(p);
-        if (p->serving)
-                p->serving->part = NULL;
         p->timer = sd_event_source_disable_unref(p->timer);
         json_decref(TAKE_PTR(p->record));
 }

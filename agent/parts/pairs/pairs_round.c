@@ -23,8 +23,12 @@ void pairs_step_soon(struct pairs_state *p) {
         (void) loop_timer_in(p->timer, 0); /* fails only when the loop ends */
 }
 
+/* What is to be asked again is so at the next step. */
 static void on_news(void *userdata) {
-        pairs_step_soon(userdata);
+        struct pairs_state *p = userdata;
+
+        if (!p->pull || pair_pull_state(p->pull)->state != PULL_LATER)
+                pairs_step_soon(p);
 }
 
 /* The first is said. */
@@ -41,8 +45,16 @@ _printf_(2, 3) static void not_measured(struct pairs_state *p, const char *fmt, 
 
 /* --- The report ---------------------------------------------------------------------------------------- */
 
+/* Nobody is sent anything any more. */
+static void let_go(struct pairs_state *p) {
+        if (p->serving)
+                p->serving->part = NULL;
+        p->serving = NULL;
+}
+
 void pairs_drop(struct pairs_state *p) {
         p->pull = pair_pull_free(p->pull);
+        let_go(p);
         p->at_work = false;
         json_decref(TAKE_PTR(p->received));
 }
@@ -129,11 +141,12 @@ static void enter_round(struct pairs_state *p) {
 static bool round_is_over(struct pairs_state *p, usec_t now) {
         if (!p->pull && !p->serving && p->nic >= p->nics && p->served >= p->nics)
                 return true;
-        if (now < p->began + pair_deadline(p->round, MAX(p->nics, 1u)))
+        if (now < p->began + pair_deadline(p->round, p->most))
                 return false;
         not_measured(p, "%s was not ready in time, or cannot reach this host at port %u",
                      json_text_of(pairs_host(p, (unsigned) MAX(p->partner, 0)), "host"), port_of(p));
         p->pull = pair_pull_free(p->pull);
+        let_go(p);
         return true;
 }
 
@@ -177,6 +190,18 @@ int pairs_on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
                 start_pull(p);
         (void) loop_timer_in(p->timer, PAIRS_STEP); /* fails only when the loop ends */
         return 0;
+}
+
+/* As the planner counts them. */
+static unsigned most_nics(const struct pairs_state *p) {
+        unsigned most = 1;
+        const json_t *h;
+        size_t i;
+
+        json_array_foreach(json_object_get(member_slice_record(p->bus), "roster"), i, h)
+                most = MAX(most, (unsigned) MIN(json_array_size(json_object_get(h, "address")),
+                                                (size_t) PAIR_NICS_MAX));
+        return most;
 }
 
 /* --- The request --------------------------------------------------------------------------------------- */
@@ -233,6 +258,7 @@ void pairs_begin(struct pairs_state *p) {
                 return;
         }
         p->hosts = (unsigned) hosts;
+        p->most = most_nics(p);
         p->received = json_array();
         p->began = host_now(p->bus->host);
         p->round = 0;

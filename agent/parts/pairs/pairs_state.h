@@ -8,7 +8,12 @@
 #define PAIRS_AN_HOUR 6
 #define PAIRS_STEP (100 * USEC_PER_MSEC)
 
-struct serving;
+/* What is sent to the partner. It is freed with its reply. */
+struct serving {
+        struct pairs_state *part; /* NULL: it was let go, and ends by itself */
+        usec_t until;             /* boot clock */
+        struct core_share core;
+};
 
 struct pairs_state {
         struct bus *bus;
@@ -21,6 +26,7 @@ struct pairs_state {
         bool at_work;
         usec_t began;
         unsigned hosts, worker, round, nics, nic, served; /* nics: of this round; served: to the partner */
+        unsigned most; /* NICs of any host: all hosts give a round up at the same time */
         int partner;                                      /* -1: none in this round */
         struct pair_pull *pull;                           /* NULL: nothing is asked for */
         struct serving *serving;                          /* NULL: nothing is sent */

@@ -185,7 +185,9 @@ int gang_want(struct gang *g, const char *key, const json_t *value, usec_t now,
                 return r;
         if (value && kind == KIND_CAPTURE)
                 return captures_want(g, name, value, why);
-        if (value && kind == KIND_PAIRS)
+        if (kind == KIND_PAIRS && !value)
+                return why_fail(why, -EINVAL, "what was measured is not taken back");
+        if (kind == KIND_PAIRS)
                 return pairs_want(g, name, value, why);
         if (kind == KIND_ORDER)
                 slices_of_host_dirty(g, name);

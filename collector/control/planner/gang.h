@@ -61,7 +61,8 @@ int gang_gone(struct gang *g, const char *slice, unsigned worker, const char *in
               const char *why, usec_t now);
 
 /*
- * What people want: intent/RUN, order/HOST, site/mode, capture/SLICE, pairs/SLICE; NULL takes it back.
+ * What people want: intent/RUN, order/HOST, site/mode, capture/SLICE, pairs/SLICE; NULL takes it back, but
+ * what was measured stays (-EINVAL).
  * -EBADMSG, -EBUSY (a run of that name has not ended; captures were taken less than 5 minutes ago; something
  * runs on the slice that is to be measured), -ENOENT (no such slice),
  * -EINVAL (user root, min above max, …): why, for the caller.

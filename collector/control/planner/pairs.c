@@ -82,7 +82,7 @@ static int check_slice(const struct gang *g, const struct slice *s, char why[sta
                                 "%s: something runs there, or it does not know: what is measured beside a "
                                 "run slows it down, and says nothing of the network",
                                 slot_text(busy, who));
-        if (s->measured.at > 0 && g->now < s->measured.at + PAIRS_APART)
+        if (s->measured.at > 0 && s->measured.at <= g->now && g->now < s->measured.at + PAIRS_APART)
                 return why_fail(why, -EBUSY,
                                 "slice %s was measured at %s, and may be again %u minutes later", s->name,
                                 time_text(s->measured.at, when),
@@ -104,6 +104,8 @@ int pairs_want(struct gang *g, const char *slice, const json_t *value, char why[
 }
 
 int pairs_load(struct gang *g, const char *slice, const json_t *v, char why[static GANG_WHY_MAX]) {
+        /* The leader before may have had a clock that is ahead. */
+        usec_t latest = g->now + pair_deadline(PAIR_ROUNDS_MAX - 1, PAIR_NICS_MAX) + REPORT_TIME;
         int64_t number, generation, until;
         struct slice *s;
         int r;
@@ -117,7 +119,7 @@ int pairs_load(struct gang *g, const char *slice, const json_t *v, char why[stat
                 return r;
         s->measured = (struct slice_measured){ .generation = (uint64_t) generation,
                                                .at = (usec_t) number,
-                                               .until = (usec_t) until };
+                                               .until = MIN((usec_t) until, latest) };
         return 0;
 }
 
@@ -145,20 +147,29 @@ static bool has_answered(const struct slot *s, usec_t number) {
         return s->live && json_number_of(s->pairs, "number") == number;
 }
 
+/* Of one pair one rate: who reports more of them does not outvote the others. */
+static bool has_rate(const struct pair_rate *room, size_t first, size_t n, unsigned from) {
+        for (size_t i = first; i < n; i++)
+                if (room[i].from == from)
+                        return true;
+        return false;
+}
+
 /* Of one kind of NIC. room: for all that was reported. Returns how many. */
 static size_t take_rates(const struct slice *s, usec_t number, int64_t nic, struct pair_rate *room) {
         unsigned hosts = known_hosts(s);
-        size_t n = 0, i;
+        size_t n = 0, mine, i;
         json_t *v;
 
         for (unsigned w = 0; w < hosts; w++) {
                 if (!has_answered(slot_at(s, w), number))
                         continue;
+                mine = n;
                 json_array_foreach (json_object_get(slot_at(s, w)->pairs, "received"), i, v) {
                         int64_t from = json_known_of(v, "worker");
 
                         if (json_known_of(v, "nic") != nic || from < 0 || from >= hosts || from == w ||
-                            json_number_of(v, "rate") == 0)
+                            json_number_of(v, "rate") == 0 || has_rate(room, mine, n, (unsigned) from))
                                 continue;
                         room[n++] = (struct pair_rate){ .from = (unsigned) from,
                                                         .to = w,

@@ -85,6 +85,8 @@ static int take_files(struct core_file *c, const uint8_t *data, size_t len) {
         if (c->maps || len < sizeof(head))
                 return -EBADMSG;
         memcpy(head, data, sizeof(head));
+        if (head[0] > UINT16_MAX) /* more segments than that are refused, too */
+                return -E2BIG;
         if (head[0] > (len - sizeof(head)) / 24 || head[1] == 0 || head[1] > UINT32_MAX)
                 return -EBADMSG;
         c->maps = calloc(head[0] + 1, sizeof(*c->maps));
