@@ -236,27 +236,22 @@ static void forgive_recovered(const json_t *list) {
 /* The place + 1 in the list of the end of the host that the lines of this end say was lost; 0: they name
  * none that reported its end. */
 static size_t lost_end(const struct why *w, const json_t *end) {
-        const json_t *host = json_object_get(w->called, json_text_of(end, "lost_peer")), *v,
-                     *other = json_object_get(w->hosts, json_string_value(host) ?: "");
-        size_t i;
+        const json_t *host = json_object_get(w->called, json_text_of(end, "lost_peer"));
 
-        if (other)
-                json_array_foreach (w->list, i, v)
-                        if (v == other)
-                                return i + 1;
-        return 0;
+        return (size_t) json_number_of(json_object_get(w->hosts, json_string_value(host) ?: ""), "place");
 }
 
 /* A new reference; NULL: none. */
 static json_t *find_first(const struct why *w) {
-        const json_t *list = w->list;
+        json_t *list = w->list, *v;
         size_t n = json_array_size(list), i;
         struct last_word *words = calloc(n + 1, sizeof(*words));
-        const json_t *v;
         ssize_t first;
 
         if (!words)
                 return NULL;
+        json_array_foreach (list, i, v)
+                (void) json_object_set_new(v, "place", json_integer((json_int_t) i + 1));
         json_array_foreach (list, i, v)
                 words[i] = (struct last_word){
                         .weight = (enum word_weight) json_integer_value(json_object_get(v, "weight")),
@@ -392,6 +387,7 @@ static bool make_presentable(json_t *list) {
                 (void) json_object_del(v, "generation");
                 (void) json_object_del(v, "started");
                 (void) json_object_del(v, "lost_peer");
+                (void) json_object_del(v, "place");
         }
         return cut;
 }

@@ -41,38 +41,61 @@ static ssize_t earliest(const struct last_word *words, size_t n, enum word_weigh
         return found;
 }
 
-/* Where the lost connections lead from here; -1: from one to the other and back. */
-static ssize_t lost_end(const struct last_word *words, size_t n, size_t from) {
-        for (size_t steps = 0; steps <= n; steps++) {
-                size_t lost = words[from].weight == WORD_EFFECT ? words[from].lost : 0;
+/* Whom this one lost: its place + 1; 0: nobody, or itself. */
+static size_t lost_by(const struct last_word *words, size_t n, size_t i) {
+        size_t lost = words[i].weight == WORD_EFFECT ? words[i].lost : 0;
 
-                if (lost == 0 || lost == from + 1)
-                        return (ssize_t) from;
-                assert(lost <= n);
-                from = lost - 1;
+        assert(lost <= n);
+        return lost == i + 1 ? 0 : lost;
+}
+
+struct lost_node {
+        size_t lost_by; /* how many say so, whose own losers are not all counted yet */
+        size_t behind;  /* how many lead here, itself included */
+        size_t next;    /* place of a list */
+};
+
+/* Counts from those that nobody lost, one by one: who is in a circle is never reached, and leads nowhere. */
+static void count_behind(const struct last_word *words, size_t n, struct lost_node *nodes) {
+        size_t done = 0, listed = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                nodes[i].behind = 1;
+                if (lost_by(words, n, i) > 0)
+                        nodes[lost_by(words, n, i) - 1].lost_by++;
         }
-        return -1;
+        for (size_t i = 0; i < n; i++)
+                if (nodes[i].lost_by == 0)
+                        nodes[listed++].next = i;
+        while (done < listed) {
+                size_t i = nodes[done++].next, lost = lost_by(words, n, i);
+
+                if (lost == 0)
+                        continue;
+                nodes[lost - 1].behind += nodes[i].behind;
+                if (--nodes[lost - 1].lost_by == 0)
+                        nodes[listed++].next = lost - 1;
+        }
 }
 
 ssize_t last_words_lost(const struct last_word *words, size_t n) {
-        size_t best = 0, most = 0, as_many = 0;
-        size_t *votes = calloc(n + 1, sizeof(*votes));
+        struct lost_node *nodes = calloc(n + 1, sizeof(*nodes));
+        size_t best = 0, most = 1, as_many = 0;
 
-        for (size_t i = 0; votes && i < n; i++) {
-                ssize_t end = lost_end(words, n, i);
-
-                if (end >= 0 && (size_t) end != i)
-                        votes[end]++;
-        }
-        for (size_t i = 0; votes && i < n; i++) {
-                as_many = votes[i] > most ? 1 : as_many + (votes[i] == most);
-                if (votes[i] > most) {
-                        most = votes[i];
+        if (!nodes)
+                return -1;
+        count_behind(words, n, nodes);
+        for (size_t i = 0; i < n; i++) {
+                if (lost_by(words, n, i) > 0 || nodes[i].lost_by > 0)
+                        continue;
+                as_many = nodes[i].behind > most ? 1 : as_many + (nodes[i].behind == most);
+                if (nodes[i].behind > most) {
+                        most = nodes[i].behind;
                         best = i;
                 }
         }
-        free(votes);
-        return most > 0 && as_many == 1 ? (ssize_t) best : -1;
+        free(nodes);
+        return most > 1 && as_many == 1 ? (ssize_t) best : -1;
 }
 
 /* Who alone is proven, or alone is no effect; -1: nobody. */

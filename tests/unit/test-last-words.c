@@ -56,6 +56,19 @@ static void test_lost_connections(void) {
         ASSERT_EQ(FIRST(LOST(s, 1), W(WORD_EFFECT, s), W(WORD_OWN, 9 * s)), 2);
 }
 
+/* A ring of a whole fleet, each of which names its neighbour, up to one that names nobody; and closed. */
+static void test_long_chain(void) {
+        static struct last_word words[200000];
+        const size_t n = ELEMENTSOF(words);
+
+        for (size_t i = 0; i < n; i++)
+                words[i] = (struct last_word) LOST(1, i + 1);
+        words[n - 1].lost = 0;
+        ASSERT_EQ(last_words_lost(words, n), (ssize_t) n - 1);
+        words[n - 1].lost = 1;
+        ASSERT_EQ(last_words_lost(words, n), -1);
+}
+
 #define CLOCKLESS(...)                                                                                      \
         last_words_clockless((struct last_word[]){ __VA_ARGS__ },                                           \
                              sizeof((struct last_word[]){ __VA_ARGS__ }) / sizeof(struct last_word))
@@ -80,4 +93,4 @@ static void test_causes(void) {
         ASSERT_EQ(last_words_weight(""), WORD_OWN);
 }
 
-TEST_MAIN(test_rules, test_lost_connections, test_without_clocks, test_causes)
+TEST_MAIN(test_rules, test_lost_connections, test_long_chain, test_without_clocks, test_causes)
