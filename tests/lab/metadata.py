@@ -12,6 +12,7 @@ attributes in
 both of their forms.
 """
 
+import collections
 import hashlib
 import http.server
 import json
@@ -65,11 +66,10 @@ class MetadataServer:
     """nics: called with the caller's address, returns [{"mac", "ip"}]; the MTU of each is .mtu, or {mac:
     mtu}.
 
-    mode: good | slow (an answer takes 30 s) | flaky (every second one is a 503) | missing (404) | html
-    (text/html with 200) |
-    page (HTML said to be JSON) | flavor (no Metadata-Flavor) | huge (an endless body) | garbage (no JSON) |
-    busy (503) |
-    etagless (no ETag) | restless (waits end at once).
+    mode: good | slow (an answer takes 30 s) | flaky (every second one of a path is a 503) | missing (404) |
+    html (text/html with 200) | page (HTML said to be JSON) | flavor (no Metadata-Flavor) |
+    huge (an endless body) | garbage (no JSON) | busy (503) | etagless (no ETag) | restless (waits end at
+    once).
 
     attributes: {key: text}, of all, or {host's address: {key: text}}. preempted: False, True, or one host's
     address.
@@ -84,7 +84,7 @@ class MetadataServer:
         self.zone, self.id, self.preemptible = "us-east5-b", "6502082742571311568", "FALSE"
         self.asked = []  # (path, query as a dict, headers)
         self._changed = threading.Condition()
-        self._count = 0
+        self._asked = collections.Counter()  # times, of each path
         standin = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -194,7 +194,9 @@ class MetadataServer:
         url = urllib.parse.urlsplit(http_.path)
         query = dict(urllib.parse.parse_qsl(url.query))
         client = http_.client_address[0]
-        self._count += 1
+        with self._changed:
+            self._asked[url.path] += 1
+            http_.second = self._asked[url.path] % 2 == 0
         self.asked.append((url.path, query, dict(http_.headers)))
         if http_.headers.get("Metadata-Flavor") != "Google":
             return self._send(http_, 403, "text/html", HTML)
@@ -220,7 +222,7 @@ class MetadataServer:
             with self._changed:
                 self._changed.wait_for(lambda: self.mode != "slow", 30)
             return False
-        if self.mode == "busy" or self.mode == "flaky" and self._count % 2:
+        if self.mode == "busy" or self.mode == "flaky" and not http_.second:
             self._send(http_, 503, "text/html", HTML)
         elif self.mode == "missing":
             self._send(http_, 404, "text/html", HTML)

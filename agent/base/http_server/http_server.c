@@ -25,6 +25,8 @@ struct http_call {
         struct http_reply reply;
 };
 
+#define ROUNDS 16 /* of libmicrohttpd, before the loop looks at others: 256 KiB to each that takes them */
+
 struct http_server {
         struct MHD_Daemon *daemon;
         sd_event_source *io, *timer;
@@ -48,25 +50,29 @@ static int set_timer(struct http_server *h) {
         MHD_UNSIGNED_LONG_LONG ms;
         bool any = MHD_get_timeout(h->daemon, &ms) == MHD_YES;
 
+        if (any && ms == 0) /* the next record of TLS: from now on it would wait for the timer's accuracy */
+                return loop_timer_at(h->timer, 0);
         return loop_timer_in(h->timer, any ? (usec_t) ms * USEC_PER_MSEC : USEC_INFINITY);
 }
 
 /* Lets libmicrohttpd do all that can be done now. */
 static void turn(struct http_server *h) {
-        unsigned before, after = count_connections(h->daemon);
+        unsigned before, after = count_connections(h->daemon), rounds = 0;
+        MHD_UNSIGNED_LONG_LONG ms;
         int r;
 
         h->running = true;
         /*
          * At its limit of connections libmicrohttpd stops to listen, and begins again at the start of a run
          * (daemon.c, MHD_epoll()): when the run in which the last of them ended were the last one, nobody
-         * would be heard any more.
+         * would be heard any more. Of what is long a run sends one record of TLS, 16 KiB.
          */
         do {
                 before = after;
                 (void) MHD_run(h->daemon); /* fails only when the daemon has a thread of its own */
                 after = count_connections(h->daemon);
-        } while (after < before);
+        } while (after < before ||
+                 (++rounds < ROUNDS && MHD_get_timeout(h->daemon, &ms) == MHD_YES && ms == 0));
         h->running = false;
         r = set_timer(h);
         if (r < 0)
