@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """The bandwidth of pairs: four tpu-hostd in network namespaces of their own, each with two NICs, a real
-tpu-collectord and tpuctl. One NIC is made slow by tc; who is named is the host and the NIC. Needs root; it
-is skipped where namespaces are not permitted. All of it happens in a network namespace of the test's own. The
-programs are those of BUILD_DIR (build/dev)."""
+tpu-collectord and tpuctl. One NIC is made slow by tc; who is named is the host and the NIC. Needs root;
+it is skipped where namespaces are not permitted. All of it happens in a network namespace of the test's
+own. The programs are those of BUILD_DIR (build/dev)."""
 import ctypes
 import http.client
 import json
