@@ -94,14 +94,21 @@ static void add_target(struct wait_chain *c, uint32_t node) {
 static void follow_thread(struct follower *f, const struct captured_process *p,
                           const struct captured_thread *t, struct wait_chain *c);
 
+/* Whoever reads what others send waits for its turn: that says nothing of a lock that it may hold. */
+static bool is_served(const struct chain_step *s) {
+        return s->wait && (s->wait->kind == WAIT_PIPE || s->wait->kind == WAIT_SOCKET);
+}
+
 /* It came back to a thread that it has passed. If each of them waits for the next one alone, they are stuck.
- * If one watches several, whoever waits for that one only serves it. */
+ * If one watches several, whoever waits for that one only serves it; and so does a reader that is held for
+ * the holder of a lock by structure alone. */
 static void end_circle(struct wait_chain *c, uint8_t kind, const struct captured_thread *t) {
+        bool reader = is_served(&c->steps[c->n - 1]);
         uint32_t i = 0;
 
         while (c->steps[i].thread != t)
                 i++;
-        while (i < c->n && !(c->steps[i].wait && c->steps[i].wait->any))
+        while (i < c->n && !(c->steps[i].wait && c->steps[i].wait->any) && !(reader && c->steps[i].guessed))
                 i++;
         end_here(c, kind)->end = i < c->n ? END_UNKNOWN : END_CIRCLE;
         c->weight = i < c->n ? 0 : weight_of(WEIGHT_CYCLE);

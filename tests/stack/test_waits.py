@@ -127,6 +127,18 @@ class Locks(Waits):
                              [(t.pid, t.pid, "a threading.RLock of Python")] * 2)
             self.assertEqual({w["text"] for w in waits if w not in held}, {"a threading.Lock of Python"})
 
+    def test_multiprocessing(self):
+        """Its object remembers who had it last here, which is the waiter: nobody holds it for that."""
+        source = HEAD + ("import multiprocessing\nlock = multiprocessing.Lock()\n"
+                         "lock.acquire(); lock.release()\nhere, there = os.pipe()\n"
+                         "me = os.getpid()\nif os.fork() == 0:\n    lock.acquire(); os.write(there, b'x')\n"
+                         "    while os.getppid() == me: time.sleep(0.1)\n    os._exit(0)\n"
+                         "os.read(here, 1)\nprint('ready', flush=True)\nlock.acquire()\n")
+        with python_target(source) as t:
+            _, process, waits = self.waits(t.pid, "lock", 1)
+            self.assertEqual(waits[0]["text"].split(" in ")[0], "a lock of Python's multiprocessing")
+            self.assertNotIn("holder_tid", waits[0])
+
     def test_gil(self):
         source = HEAD + ("def spin():\n    while True: pass\n"
                          "for i in range(4): run(spin)") + END.replace("time.sleep(1000)", "spin()")

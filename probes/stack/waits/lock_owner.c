@@ -216,15 +216,22 @@ static bool is_gil(const struct lock_places *p, const struct call_wait *call, st
         return true;
 }
 
-/* Whether an object is a lock around this futex; then who has it, when it says so. */
-static const char *lock_object(const struct lock_places *p, uint64_t object, uint64_t futex,
+/*
+ * Whether an object is a lock around this futex; then who has it, when it says so. A semaphore of
+ * multiprocessing looks like an RLock (SemLockObject: handle, last_tid), but has its futex in memory that
+ * processes share, and last_tid is of whoever had it last in this process, before a fork perhaps.
+ */
+static const char *lock_object(const struct lock_places *p, uint64_t object, const struct call_wait *call,
                                struct captured_wait *w) {
         uint64_t words[2] = { 0 };
 
         _Static_assert(OBJECT_OWNER_AT == OBJECT_LOCK_AT + 8, "read as one");
         if (object < MEMORY_PAGE || object >> 47 ||
-            memory_read(p->memory, object + OBJECT_LOCK_AT, words, sizeof(words)) < 0 || words[0] != futex)
+            memory_read(p->memory, object + OBJECT_LOCK_AT, words, sizeof(words)) < 0 ||
+            words[0] != call->address)
                 return NULL;
+        if (call->shared)
+                return "a lock of Python's multiprocessing";
         for (size_t i = 0; i < p->n_python; i++)
                 if (words[1] != 0 && p->python[i].pthread == words[1]) {
                         w->holder_pid = (uint32_t) p->process->pid;
@@ -253,10 +260,10 @@ static const char *python_lock(const struct lock_places *p, const struct task *w
                 if (memory_read_u64(p->memory, t->frame + i * 8, &word) < 0)
                         break;
                 word &= ~UINT64_C(7); /* of a reference that is tagged */
-                found = lock_object(p, word, call->address, w);
+                found = lock_object(p, word, call, w);
                 if (!found && word >= MEMORY_PAGE && word >> 47 == 0 &&
                     memory_read_u64(p->memory, word + METHOD_SELF_AT, &self) == 0)
-                        found = lock_object(p, self, call->address, w);
+                        found = lock_object(p, self, call, w);
         }
         return found;
 }
