@@ -338,6 +338,22 @@ class Taken(HandOn):
                       "as other, which are given up and counted: HTTP 400: no such thing"):
             self.assertEqual(self.c.said.count(words), 1, self.c.said)
 
+    def test_a_cut_between_histograms(self):
+        """Of one histogram the store keeps all counts before all sums: whatever part is sent has both."""
+        def answer(path, items):
+            bad = any(v[0] == 45 for *_, v in items)
+            return (400, b"out of order sample", {"Content-Type": "text/plain"}) if bad else (200, b"", {})
+
+        self.receiver.answer, now = answer, time.time() - 60
+        self.otlp(self.receiver.port)
+        self.push("h0", [otlp.histogram("tpu.run.step.duration", 5 + k, 2.5 + k, time=now + k // 9,
+                                        attrs={"tpu.run.name": f"r{k % 9}"}) for k in range(63)])
+        self.until(self.all_taken)
+        got = sorted(v for _, _, kind, _, _, v in self.receiver.points if kind == "histogram")
+        self.assertEqual(len(got) + self.counted("refused_samples_total"), 63)
+        self.assertLess(set(got), {(5 + k, 2.5 + k, 5 + k) for k in range(63)})
+        self.assertGreater(len(got), 63 - 9)
+
     def test_refused_in_part(self):
         said = field(1, field(1, 2) + field(2, "duplicate, not these"))
         self.receiver.answer = lambda path, items: (200, said if path == "/v1/logs" else b"", {})

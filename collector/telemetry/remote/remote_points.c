@@ -43,21 +43,23 @@ static struct handover part_of(const struct remote_stream *t) {
                                   .n = t->points.part > 0 ? MIN(t->points.part, left) : left };
 }
 
-/* A part that ends between the count of a histogram and its sum takes the sum, too. */
+/* A part that ends between the counts of histograms and their sums takes the sums, too: what then is no smaller
+ * than what was refused is as small as it gets. */
 static int make_request(struct remote_stream *t) {
         struct handover part = part_of(t);
+        size_t wanted = part.n;
         int r;
 
-        t->points.pair = false;
+        t->points.whole = false;
         if (part.n == t->points.batch.n)
                 return show(t, &t->points.batch); /* sorts it */
         r = show(t, &part);
-        if (r == 0 && t->request.halves > 0 && t->points.done + part.n < t->points.batch.n) {
-                t->points.pair = part.n == 1;
-                t->points.part = part.n + 1;
+        while (r == 0 && t->request.halves > 0 && t->points.done + part.n < t->points.batch.n) {
+                t->points.part = part.n + t->request.halves;
                 part = part_of(t);
                 r = show(t, &part);
         }
+        t->points.whole = part.n > wanted && part.n >= t->points.within;
         return r;
 }
 
@@ -128,7 +130,7 @@ static bool halve_points(struct remote_stream *t) {
                 t->max = t->n / 2;
                 return true;
         }
-        if (n <= 1 || t->points.pair)
+        if (n <= 1 || t->points.whole)
                 return false;
         t->points.within = n;
         if (t->points.halved++ < t->points.most) {

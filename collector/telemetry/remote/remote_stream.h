@@ -48,7 +48,7 @@ struct remote_stream {
                 struct handover batch; /* what the request is made of: of these points a part, */
                 size_t done, part;     /* behind so many; 0: all that are left */
                 size_t within;         /* behind so many, among these is one that is refused; 0: not known */
-                bool pair;             /* the part is a count and its sum */
+                bool whole;            /* the part is counts and their sums: no smaller one is sent */
                 unsigned halved, most; /* how often the points of this batch were, and may be */
                 struct stale stale;
                 int64_t after; /* the next batch begins behind this row */
