@@ -43,8 +43,8 @@ static struct handover part_of(const struct remote_stream *t) {
                                   .n = t->points.part > 0 ? MIN(t->points.part, left) : left };
 }
 
-/* A part that ends between the counts of histograms and their sums takes the sums, too: what then is no smaller
- * than what was refused is as small as it gets. */
+/* A part that ends between the counts of histograms and their sums takes the sums, too: what then is no
+ * smaller than what was refused is as small as it gets. */
 static int make_request(struct remote_stream *t) {
         struct handover part = part_of(t);
         size_t wanted = part.n;
