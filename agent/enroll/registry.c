@@ -361,7 +361,7 @@ int registry_post(struct registry *c, const char *path_and_query, const char *co
 
 /* --- The contract -------------------------------------------------------------------------------------- */
 
-int registry_say(struct registry *c, const json_t *member) {
+int registry_say(struct registry *c, const json_t *member, bool news) {
         usec_t splay = c->course.n > 0 ? c->options.splay : 0;
         json_t *mine;
 
@@ -375,7 +375,7 @@ int registry_say(struct registry *c, const json_t *member) {
         c->said++;
         if (c->said == 1) /* the first: joins */
                 arm_timer(c->next, splay > 0 ? backoff_random() % splay : 0);
-        else if (c->joined && !sync_course_fails(&c->course))
+        else if (news && c->joined && !sync_course_fails(&c->course))
                 arm_timer(c->next, TOGETHER);
         return 0;
 }

@@ -71,8 +71,10 @@ int registry_new(sd_event *e, const struct registry_options *o, const struct reg
 struct registry *registry_free(struct registry *r);
 DEFINE_CLEANUP(struct registry *, registry_free)
 
-/* What this host is from now on (the record `member/`); the reference stays the caller's. Joins at first. */
-int registry_say(struct registry *r, const json_t *member);
+/* What this host is from now on (the record `member/`); the reference stays the caller's. Joins at first.
+ * news: it is said at once, for which the question that is held ends, and its connection; else with the next
+ * one. */
+int registry_say(struct registry *r, const json_t *member, bool news);
 /*
  * Says that this host is shut down, and its runs with it: the others need not wait for its lease to end.
  * Best effort; the loop has to go on until registry_has_left(): it was answered, or cannot be said.

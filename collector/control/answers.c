@@ -120,10 +120,35 @@ static enum run_place place_of(const struct record *r) {
 }
 
 /* It is not known which hosts a forgotten run concerned: it is sent to all. */
-static bool is_run_of(const struct gang *g, const struct record *r, enum run_place place,
-                      const char *slice) {
-        return startswith(r->key, "run/") && place_of(r) == place &&
-               (place == RUN_GONE || gang_concerns(g, r->key, slice, ""));
+static bool is_run_of(const struct gang *g, const struct record *r, const char *slice) {
+        return startswith(r->key, "run/") &&
+               (place_of(r) == RUN_GONE || gang_concerns(g, r->key, slice, ""));
+}
+
+/* One walk over all records, for there are as many views as slices. */
+static int view_add_runs(struct view *v, const struct gang *g, const struct records *t) {
+        struct record *runs[_RUN_PLACE_MAX][VIEW_RECORDS];
+        size_t n[_RUN_PLACE_MAX] = { 0 };
+        int r = 0;
+
+        for (struct record *x = t->newest; x; x = x->older) {
+                enum run_place p;
+
+                if (!is_run_of(g, x, v->slice))
+                        continue;
+                p = place_of(x);
+                if (n[p] < VIEW_RECORDS)
+                        runs[p][n[p]++] = x;
+                else
+                        v->left_out = MAX(v->left_out, x->revision);
+        }
+        for (enum run_place p = 0; p < _RUN_PLACE_MAX; p++)
+                for (size_t i = 0; i < n[p] && r >= 0; i++)
+                        if (v->n < VIEW_RECORDS)
+                                r = view_add(v, runs[p][i]);
+                        else
+                                v->left_out = MAX(v->left_out, runs[p][i]->revision);
+        return r;
 }
 
 static int view_fill(struct view *v, const struct gang *g, const struct records *t) {
@@ -143,14 +168,8 @@ static int view_fill(struct view *v, const struct gang *g, const struct records 
                 r = view_add(v, records_find(t, key));
         if (r >= 0)
                 r = view_add(v, records_find(t, "site/mode"));
-        for (enum run_place p = 0; p < _RUN_PLACE_MAX; p++)
-                for (struct record *x = t->newest; x && r >= 0; x = x->older)
-                        if (!is_run_of(g, x, p, v->slice))
-                                continue;
-                        else if (v->n < VIEW_RECORDS)
-                                r = view_add(v, x);
-                        else
-                                v->left_out = MAX(v->left_out, x->revision);
+        if (r >= 0)
+                r = view_add_runs(v, g, t);
         v->revision = r < 0 ? 0 : t->revision;
         return r;
 }

@@ -116,9 +116,9 @@ static void test_most_say(void) {
 
         for (int h = 0; h < HOSTS; h++) {
                 say(&s, h, 1, NULL);
-                (void) json_array_append_new(hosts, json_pack("{s:o, s:i, s:o}", "host",
+                (void) json_array_append_new(hosts, json_pack("{s:o, s:i, s:[s, o]}", "host",
                                                               json_sprintf("h%d", h), "worker", h, "address",
-                                                              json_sprintf("10.0.0.%d", h)));
+                                                              "192.0.2.1", json_sprintf("10.0.0.%d", h)));
         }
         (void) json_array_append_new(slices, json_pack("{s:s, s:o}", "slice", "s0", "hosts", hosts));
         say(&s, 0, 1, ring_of(0, 2));

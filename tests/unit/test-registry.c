@@ -156,7 +156,7 @@ static void say(struct registry *r) {
         json_t *member =
                 json_pack("{s:i, s:s, s:i, s:s}", "v", 1, "slice", "s0", "worker", 0, "incarnation", "a");
 
-        ASSERT_OK(registry_say(r, member));
+        ASSERT_OK(registry_say(r, member, true));
         json_decref(member);
 }
 

@@ -18,7 +18,7 @@
 #include "utf8.h"
 
 #define TOGETHER (20 * USEC_PER_MSEC)   /* news that come together are reported together */
-#define STEPS_APART (60 * USEC_PER_SEC) /* a step that rose is no news of its own */
+#define STEPS_APART (60 * USEC_PER_SEC) /* a step that rose is no news: it goes with the next question */
 #define PATIENCE (30 * USEC_PER_SEC)    /* for tpu-launchd's list of runs: then this host joins without */
 #define OWN_ADDRESSES_MAX 8
 #define NEXT_MAX 4
@@ -141,21 +141,22 @@ static json_t *make_member(struct member_state *m) {
 static void report_member(struct member_state *m) {
         usec_t now = host_now(m->bus->host);
         json_t *member;
+        bool news;
         int r = 0;
 
         if (!m->registry || !m->bus->watching)
                 return;
         if (!m->runs.known && now < m->started + PATIENCE)
                 return; /* who says less than runs here would be taken for having lost it */
+        member = make_member(m);
+        news = !m->said || !json_equal(m->said, member);
         if (now >= m->said_at + STEPS_APART) {
                 run_parts_freshen(m);
                 m->said_at = now;
+                json_decref(member);
+                member = make_member(m);
         }
-        member = make_member(m);
-        if (!member)
-                r = -ENOMEM;
-        else if (!m->said || !json_equal(m->said, member))
-                r = registry_say(m->registry, member);
+        r = member ? registry_say(m->registry, member, news) : -ENOMEM;
         if (r < 0)
                 (void) log_warning_errno(r, "this host cannot be reported to the registry: %m");
         json_decref(m->said);

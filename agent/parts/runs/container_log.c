@@ -12,6 +12,7 @@
 
 #define ASK_TIME      (10 * USEC_PER_SEC)
 #define READ_AT_ONCE  (1024 * 1024)
+#define BEHIND_MAX    (16 * READ_AT_ONCE)
 #define ASK_AGAIN     (30 * USEC_PER_SEC) /* a log that could not be had, or whose engine began another */
 
 struct follower {
@@ -143,18 +144,36 @@ static void take_entries(struct follower *f) {
         assert(f->len < CONTAINER_LOG_LINE_MAX);
 }
 
-/* At most so much at a time; the rest at the next look. */
-static void read_log(struct follower *f) {
-        for (size_t total = 0; f->fd >= 0 && total < READ_AT_ONCE;) {
-                ssize_t n = read(f->fd, f->buf + f->len, CONTAINER_LOG_LINE_MAX - f->len);
+/* A container that prints faster than it is read is no burden: what it printed last tells its step. */
+static void leave_out(struct follower *f) {
+        off_t at = lseek(f->fd, 0, SEEK_CUR);
+        struct stat st;
 
+        if (at < 0 || fstat(f->fd, &st) < 0 || st.st_size - at <= BEHIND_MAX)
+                return;
+        (void) lseek(f->fd, st.st_size - READ_AT_ONCE, SEEK_SET);
+        f->len = f->text_len = 0;
+        f->skips = true; /* the rest of an entry */
+}
+
+/* At most so much at a time; the rest at the next look. Whether all is read. */
+static bool read_log(struct follower *f) {
+        if (f->fd >= 0)
+                leave_out(f);
+        for (size_t total = 0; f->fd >= 0;) {
+                ssize_t n;
+
+                if (total >= READ_AT_ONCE)
+                        return false;
+                n = read(f->fd, f->buf + f->len, CONTAINER_LOG_LINE_MAX - f->len);
                 if (n <= 0)
-                        return;
+                        break;
                 f->grew = host_now(f->owner->bus->host);
                 total += (size_t) n;
                 f->len += (size_t) n;
                 take_entries(f);
         }
+        return true;
 }
 
 /* --- One run ------------------------------------------------------------------------------------------- */
@@ -176,7 +195,8 @@ static void change_file(struct follower *f, int fd) {
                 (void) close_fd(fd);
                 return;
         }
-        read_log(f);
+        while (!read_log(f)) /* BEHIND_MAX of it */
+                ;
         (void) close_fd(f->fd);
         f->fd = fd;
         f->len = f->text_len = 0;
@@ -260,19 +280,21 @@ void container_logs_listed(struct container_logs *l) {
         }
 }
 
-void container_logs_look(struct container_logs *l) {
+bool container_logs_look(struct container_logs *l) {
         usec_t now = host_now(l->bus->host);
+        bool all = true;
 
         for (size_t i = 0; i < ELEMENTSOF(l->all); i++) {
                 struct follower *f = &l->all[i];
 
                 if (!f->owner)
                         continue;
-                read_log(f);
+                all = read_log(f) && all;
                 /* It may not be there yet, or the engine may have begun another. */
                 if (!f->call && now >= f->grew + ASK_AGAIN && now >= f->asked + ASK_AGAIN)
                         ask_for_log(f);
         }
+        return all;
 }
 
 /* --- Life ---------------------------------------------------------------------------------------------- */

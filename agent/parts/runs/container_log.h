@@ -25,8 +25,9 @@ struct container_logs *container_logs_free(struct container_logs *l);
 /* bus->runs is another list: who is new is asked for, who is gone is followed no more. */
 void container_logs_listed(struct container_logs *l);
 
-/* What has been written since. */
-void container_logs_look(struct container_logs *l);
+/* What has been written since, a part of it at a time; of one that is far behind only the last of it.
+ * Whether all is read. */
+bool container_logs_look(struct container_logs *l);
 
 /* One entry (len bytes, without its line feed). Pure. */
 struct container_entry {

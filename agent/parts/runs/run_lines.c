@@ -385,7 +385,7 @@ static int open_journal(struct run_lines *l, const char *directory) {
 }
 
 static int add_timer(struct run_lines *l) {
-        int r = loop_timer_new(l->event, CLOCK_MONOTONIC, 100 * USEC_PER_MSEC, "run-lines", on_batch, l,
+        int r = loop_timer_new(l->event, CLOCK_MONOTONIC, 5 * USEC_PER_MSEC, "run-lines", on_batch, l,
                                &l->timer);
 
         if (r >= 0)

@@ -252,7 +252,7 @@ static void tick_runs(void *self) {
 
         p->quiet = is_quiet(p->bus) ? MIN(p->quiet + 1, QUIET_TICKS) : 0;
         if (p->containers)
-                container_logs_look(p->containers);
+                (void) container_logs_look(p->containers); /* likewise, or before a run is judged */
         if (p->log) {
                 if (p->bus->runs->known)
                         run_log_prune(p->log, run_lives, p);
@@ -284,9 +284,9 @@ static void stop_runs(void *self) {
 bool runs_read_all(const struct bus *b) {
         const struct runs_part_state *p = bus_part(b, &runs_part);
 
-        if (p->containers)
-                container_logs_look(p->containers);
-        return !p->log || run_log_look(p->log);
+        bool all = !p->containers || container_logs_look(p->containers);
+
+        return (!p->log || run_log_look(p->log)) && all;
 }
 
 const struct part runs_part = {

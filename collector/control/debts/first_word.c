@@ -172,10 +172,11 @@ static int take_debts(struct run_said *r, struct speaker *s, const json_t *debts
                 r->step = MIN(json_number_of(debts, "step") * USEC_PER_MSEC, 3600 * USEC_PER_SEC);
                 r->word = (struct first_word){ .at = 0 };
                 r->due = USEC_INFINITY;
+                r->judged = 0;
         }
         count_hosts(r, now, &known, &said);
-        if (said >= known)
-                r->due = now;
+        if (said >= known) /* all say it again and again while the stall lasts */
+                r->due = MIN(r->due, r->judged > 0 ? MAX(now, r->judged + FIRST_WORD_WAIT) : now);
         else if (2 * said > known && r->due == USEC_INFINITY)
                 r->due = now + FIRST_WORD_WAIT;
         return 0;
@@ -240,6 +241,7 @@ int first_words_judge(struct first_words *w, const char *run, const json_t *slic
         if (!r || r->since == 0)
                 return 0;
         r->due = USEC_INFINITY;
+        r->judged = now;
         count_hosts(r, now, &known, &said);
         k = said_judge(r, slices, known, &word);
         if (k < 0)

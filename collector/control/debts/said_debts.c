@@ -55,6 +55,7 @@ bool speaker_counts(const struct run_said *r, const struct speaker *s) {
 #define WHO_MAX 168u
 #define SEEN_MAX 200u
 #define SENTENCE_MAX 600u
+#define ADDRESSES_MAX 8u /* of a host, as agents say them (member_records.c) */
 
 /* --- The scene that is judged ---------------------------------------------------------------------- */
 
@@ -124,6 +125,20 @@ static void add_owner(struct view *v, const struct peer_address *a, uint32_t hos
         v->owners[v->n_owners++] = (struct owner){ .address = *a, .host = host };
 }
 
+/* Whichever of its addresses the others' connections lead to. */
+static void add_addresses(struct view *v, const json_t *list, uint32_t host) {
+        const json_t *text;
+        size_t i;
+
+        json_array_foreach (list, i, text) {
+                const char *s = json_string_value(text);
+                struct peer_address a;
+
+                if (i < ADDRESSES_MAX && s && peer_address_parse(s, &a) >= 0)
+                        add_owner(v, &a, host);
+        }
+}
+
 /* Those that have said nothing of this stall are known by the record of the run. */
 static void add_silent(struct view *v, const struct run_said *r, const json_t *slices) {
         const json_t *slice, *host;
@@ -134,14 +149,12 @@ static void add_silent(struct view *v, const struct run_said *r, const json_t *s
                         const struct first_word_source who = { .host = json_text_of(host, "host"),
                                                                .slice = json_text_of(slice, "slice") };
                         const struct speaker *s = speaker_find(r, &who);
-                        struct peer_address a;
 
-                        if (v->n == v->size || (s && speaker_counts(r, s)) ||
-                            peer_address_parse(json_text_of(host, "address"), &a) < 0)
+                        if (v->n == v->size || (s && speaker_counts(r, s)))
                                 continue;
-                        add_owner(v, &a,
-                                  add_node(v, who.host, who.slice,
-                                           json_integer_value(json_object_get(host, "worker")), false));
+                        add_addresses(v, json_object_get(host, "address"),
+                                      add_node(v, who.host, who.slice,
+                                               json_integer_value(json_object_get(host, "worker")), false));
                 }
 }
 
@@ -154,7 +167,7 @@ static int make_view(struct view *v, const struct run_said *r, const json_t *sli
         v->nodes = calloc(v->size + 1, sizeof(*v->nodes));
         v->hosts = calloc(v->size + 1, sizeof(*v->hosts));
         v->debts = calloc(total + 1, sizeof(*v->debts));
-        v->owners = calloc(total + listed + 1, sizeof(*v->owners));
+        v->owners = calloc(total + ADDRESSES_MAX * listed + 1, sizeof(*v->owners));
         if (!v->nodes || !v->hosts || !v->debts || !v->owners)
                 return -ENOMEM;
         for (size_t i = 0; i < r->n; i++) {

@@ -24,7 +24,7 @@ struct speaker {
 struct run_said {
         char name[FIRST_WORD_NAME_MAX];
         uint64_t generation, first; /* first: the host that spoke of it first, as a number */
-        usec_t heard, due;
+        usec_t heard, due, judged; /* judged: 0: never */
         struct speaker **speakers;
         size_t n, size;
         usec_t since, step;     /* of the stall that is judged; since 0: none is */

@@ -282,7 +282,7 @@ int pace_take(struct pace *p, const struct pace_source *who, const struct pace_f
                 r->step = (uint64_t) f->step;
                 r->stepped = true;
         }
-        if (pace_take_looks(r, f)) {
+        if (pace_take_looks(run, r, f)) {
                 e = pace_judge_looks(run, f->at, ret);
                 if (e != 0)
                         return e;

@@ -53,6 +53,7 @@ struct pace_run {
         int64_t named, last; /* -1: nobody; last: also when it is over */
         double best;         /* seconds a step; 0: not known yet */
         double looked_best;  /* the same, of the steps that were looked at */
+        size_t looks;        /* bursts of looks that have ended since they were judged */
 };
 
 /* --- What is said, and own parts: pace_own.c --------------------------------------------------------- */
@@ -66,6 +67,6 @@ void pace_say_cpu(struct pace_verdict *v);
 int pace_end(struct pace_run *run, usec_t now, double seconds, struct pace_verdict *ret);
 
 /* True: it looks at its sockets. */
-bool pace_take_looks(struct runner *r, const struct pace_figures *f);
+bool pace_take_looks(struct pace_run *run, struct runner *r, const struct pace_figures *f);
 /* When all have looked: 1, 0, -ENOMEM. */
 int pace_judge_looks(struct pace_run *run, usec_t now, struct pace_verdict *ret);

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#define RUNNERS_MIN 3u /* one that is slow, and two others */
 #define OWN_TOGETHER (60 * USEC_PER_SEC) /* bursts of looks that are of one time */
 #define OWN_PATIENCE (25 * USEC_PER_SEC) /* with those who have not looked */
 #define WHO_MAX (2 * PACE_NAME_MAX + 64)
@@ -114,7 +115,7 @@ static bool is_complete(const struct pace_run *run, usec_t now) {
                         oldest = MIN(oldest, r->own.at);
                 }
         }
-        return fresh >= 3 && (fresh >= heard || oldest + OWN_PATIENCE < now);
+        return fresh >= RUNNERS_MIN && (fresh >= heard || oldest + OWN_PATIENCE < now);
 }
 
 static void median_costs(struct runner *const *members, size_t n, size_t without, double *scratch,
@@ -205,7 +206,7 @@ static double of_a_step(double from, double to, uint64_t steps) {
 }
 
 /* A burst of looks has ended, or enough of it. */
-static void take_count(struct runner *r, const struct pace_figures *f) {
+static void take_count(struct pace_run *run, struct runner *r, const struct pace_figures *f) {
         const struct own_count now = {
                 .at = f->at, .step = r->step, .looks = f->looks, .owed = f->owed, .costs = f->costs
         };
@@ -231,14 +232,18 @@ static void take_count(struct runner *r, const struct pace_figures *f) {
                 r->own.costs.seconds[c] = of_a_step(from->costs.seconds[c], now.costs.seconds[c], steps);
         r->own.costs.retransmits = of_a_step(from->costs.retransmits, now.costs.retransmits, steps);
         r->from = now;
+        run->looks++;
 }
 
-bool pace_take_looks(struct runner *r, const struct pace_figures *f) {
+bool pace_take_looks(struct pace_run *run, struct runner *r, const struct pace_figures *f) {
         if (f->looks > 0)
-                take_count(r, f);
+                take_count(run, r, f);
         return r->looks;
 }
 
 int pace_judge_looks(struct pace_run *run, usec_t now, struct pace_verdict *ret) {
-        return is_complete(run, now) ? judge_own_parts(run, now, ret) : 0;
+        if (run->looks < RUNNERS_MIN || !is_complete(run, now)) /* figures come far more often than bursts */
+                return 0;
+        run->looks = 0;
+        return judge_own_parts(run, now, ret);
 }

@@ -273,13 +273,22 @@ static bool is_earlier_life(const struct slot *s, const struct said *w) {
                is_older_life(json_string_value(s->incarnation), w->incarnation);
 }
 
+/* It is the one that has this slot, as at each of its words but the first. */
+static bool is_slot_of(const struct gang *g, const struct said *w) {
+        const struct slice *s = slice_find(g, w->slice);
+        const struct slot *slot = s && w->worker < s->n_slots ? slot_at(s, w->worker) : NULL;
+
+        return slot && slot->live && slot->machine && streq(json_string_value(slot->machine), w->machine);
+}
+
 /* A machine that speaks as another worker, in a later life of the same boot, has moved: what it was is over,
  * and it is no copy of itself. */
 static int end_earlier_lives(struct gang *g, const struct said *w, usec_t now) {
         static const char why[] = "its host is another worker now";
+        json_int_t others = json_integer_value(json_object_get(g->machines, w->machine));
         int r = 0;
 
-        if (json_integer_value(json_object_get(g->machines, w->machine)) == 0)
+        if (others == 0 || (others == 1 && is_slot_of(g, w)))
                 return 0;
         for (size_t i = 0; i < g->n_slices; i++)
                 for (unsigned k = 0; r >= 0 && k < g->slices[i]->n_slots; k++) {

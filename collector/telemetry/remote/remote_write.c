@@ -29,7 +29,7 @@ const char *remote_reason_name(enum remote_reason reason) {
 }
 
 static void look_again(struct remote_stream *t, usec_t in) {
-        int r = loop_timer_in(t->timer, in);
+        int r = in > 0 ? loop_timer_in(t->timer, in) : loop_timer_at(t->timer, 0); /* the latter: at once */
 
         if (r < 0)
                 (void) log_warning_errno(r, "handing %s on: timer: %m", t->kind->name);

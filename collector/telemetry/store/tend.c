@@ -169,6 +169,8 @@ static int drop_old(struct store *s, const struct store_retention *retention, us
                 r = store_drop_lines(s, retention->line_bytes, now > days ? now - days : 0);
         if (r == 0)
                 r = store_drop_short_lines(s, retention->line_bytes);
+        if (r < 0 || s->tending.host != 0)
+                return r; /* what follows looks at all of a table: once a round over all hosts */
         if (r == 0)
                 r = store_run(s, ST_OLD_PARTS, BIND(TIME(now > ages ? now - ages : 0), INT(OTHERS_AT_ONCE)));
         return r < 0 ? r
