@@ -25,9 +25,9 @@ static void say(struct gang *g, unsigned i, unsigned per_slice, unsigned n, cons
 
         (void) snprintf(slice, sizeof(slice), "s%04u", s);
         (void) snprintf(host, sizeof(host), "h%u", i);
-        m = json_pack("{s:i, s:s, s:i, s:s, s:s, s:s, s:[s], s:i, s:s, s:{s:s}, s:[]}", "v", 1, "slice",
+        m = json_pack("{s:i, s:s, s:i, s:s, s:s, s:s, s:s, s:[s], s:i, s:s, s:{s:s}, s:[]}", "v", 1, "slice",
                       slice, "worker",
-                      (int) (i % per_slice), "host", host, "id", host, "incarnation", "1", "address",
+                      (int) (i % per_slice), "host", host, "id", host, "machine", host, "incarnation", "1", "address",
                       "10.0.0.1", "hosts",
                       (int) hosts, "state", "ready", "fingerprint", "digest", "d", "runs");
         if (state)

@@ -86,12 +86,12 @@ static void make_request(struct fleet *f, struct member *m) {
         if (m->changed)
                 (void) snprintf(body, sizeof(body),
                                 "{\"v\":1,\"member\":{\"v\":1,\"slice\":\"s%04u\",\"worker\":%u,"
-                                "\"host\":\"h%u\",\"id\":\"machine-%u\","
+                                "\"host\":\"h%u\",\"id\":\"machine-%u\",\"machine\":\"machine-%u\","
                                 "\"incarnation\":\"%016x\",\"address\":[\"10.%u.%u.%u\"],\"hosts\":%u,"
                                 "\"accelerator\":\"v6e\","
                                 "\"fingerprint\":{\"digest\":\"d\"},\"state\":\"ready\",\"runs\":[%s]},"
                                 "\"wait\":%d%s}",
-                                s, w, i, i, i, i >> 16, (i >> 8) & 255, i & 255, slice_hosts(f, s), run,
+                                s, w, i, i, i, i, i >> 16, (i >> 8) & 255, i & 255, slice_hosts(f, s), run,
                                 WAIT_S, since);
         else
                 (void) snprintf(body, sizeof(body),
