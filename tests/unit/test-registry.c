@@ -19,7 +19,8 @@ struct collector {
         pthread_mutex_t lock;
         char post[4096]; /* the last request that was no sync */
         char sync[4096]; /* the last sync */
-        unsigned posts;
+        unsigned posts, syncs;
+        bool holds; /* each sync but the first, until its connection ends */
 };
 
 struct connection {
@@ -65,7 +66,12 @@ static void *serve(void *userdata) {
                         status = strstr(text, "?unknown") ? "404 No" : "200 OK";
                         body = strstr(text, "?unknown") ? "{\"error\":\"no such episode\"}" : "{}";
                 }
+                s->syncs += sync;
+                if (s->holds && s->syncs > 1)
+                        body = NULL;
                 pthread_mutex_unlock(&s->lock);
+                if (!body)
+                        continue;
                 (void) snprintf(answer, sizeof(answer), "HTTP/1.1 %s\r\nContent-Length: %zu\r\n\r\n%s",
                                 status, strlen(body), body);
                 if (send(c->fd, answer, strlen(answer), MSG_NOSIGNAL) < 0)
@@ -152,12 +158,16 @@ static struct registry *make(sd_event *e, enum registry_kind kind, const char *e
         return r;
 }
 
-static void say(struct registry *r) {
-        json_t *member =
-                json_pack("{s:i, s:s, s:i, s:s}", "v", 1, "slice", "s0", "worker", 0, "incarnation", "a");
+static void say_step(struct registry *r, int step, bool news) {
+        json_t *member = json_pack("{s:i, s:s, s:i, s:s, s:i}", "v", 1, "slice", "s0", "worker", 0,
+                                   "incarnation", "a", "step", step);
 
-        ASSERT_OK(registry_say(r, member, true));
+        ASSERT_OK(registry_say(r, member, news));
         json_decref(member);
+}
+
+static void say(struct registry *r) {
+        say_step(r, 0, true);
 }
 
 static void turn_until(sd_event *e, const bool *what, const unsigned *n, unsigned wanted) {
@@ -253,6 +263,49 @@ static void test_figures(void) {
         collector_stop(&c);
 }
 
+static unsigned syncs_of(struct collector *c) {
+        unsigned n;
+
+        pthread_mutex_lock(&c->lock);
+        n = c->syncs;
+        pthread_mutex_unlock(&c->lock);
+        return n;
+}
+
+static void turn_for(sd_event *e, usec_t span) {
+        usec_t end = clock_ns(CLOCK_MONOTONIC) / 1000 + span, now;
+
+        while ((now = clock_ns(CLOCK_MONOTONIC) / 1000) < end)
+                ASSERT_TRUE(sd_event_run(e, end - now) >= 0);
+}
+
+/* What is no news waits for the next question; what is ends the held one, and its connection. */
+static void test_held(void) {
+        struct collector c = { .holds = true };
+        _cleanup_(sd_event_unrefp) sd_event *e = NULL;
+        struct registry *r;
+        char url[64];
+
+        is_member = false;
+        collector_start(&c);
+        ASSERT_OK(sd_event_new(&e));
+        (void) snprintf(url, sizeof(url), "http://127.0.0.1:%u", c.port);
+        r = make(e, REGISTRY_COLLECTOR, url);
+        say(r);
+        turn_until(e, &is_member, NULL, 0);
+        while (syncs_of(&c) < 2)
+                turn_for(e, 20 * USEC_PER_MSEC);
+        say_step(r, 1, false);
+        turn_for(e, 300 * USEC_PER_MSEC);
+        ASSERT_EQ(syncs_of(&c), 2);
+        say_step(r, 2, true);
+        while (syncs_of(&c) < 3)
+                turn_for(e, 20 * USEC_PER_MSEC);
+        ASSERT_TRUE(strstr(c.sync, "\"step\":2"));
+        r = registry_free(r);
+        collector_stop(&c);
+}
+
 static void test_nobody(void) {
         _cleanup_(sd_event_unrefp) sd_event *e = NULL;
         struct registry *r;
@@ -270,4 +323,4 @@ static void test_nobody(void) {
         r = registry_free(r);
 }
 
-TEST_MAIN(test_post, test_figures, test_nobody)
+TEST_MAIN(test_post, test_figures, test_held, test_nobody)
