@@ -27,7 +27,8 @@ static void say(struct gang *g, unsigned i, unsigned per_slice, unsigned n, cons
         (void) snprintf(host, sizeof(host), "h%u", i);
         m = json_pack("{s:i, s:s, s:i, s:s, s:s, s:s, s:s, s:[s], s:i, s:s, s:{s:s}, s:[]}", "v", 1, "slice",
                       slice, "worker",
-                      (int) (i % per_slice), "host", host, "id", host, "machine", host, "incarnation", "1", "address",
+                       (int) (i % per_slice), "host", host, "id", host, "machine", host, "incarnation",
+                       "1", "address",
                       "10.0.0.1", "hosts",
                       (int) hosts, "state", "ready", "fingerprint", "digest", "d", "runs");
         if (state)
