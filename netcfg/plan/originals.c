@@ -49,7 +49,7 @@ static bool is_sound_original(const struct original *o) {
         bool lock;
 
         if (o->kind == OP_SYSCTL)
-                return startswith(o->subject, "net.");
+                return startswith(o->subject, INTENT_SYSCTL_PREFIX);
         if (o->kind == OP_PARAMETER)
                 return startswith(o->subject, INTENT_PARAMETER_PREFIX) && o->value[0];
         if (o->kind == OP_ROUTE)
