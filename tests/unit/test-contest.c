@@ -210,6 +210,24 @@ static void test_a_rule_follows_its_address(void) {
         ASSERT_EQ(c.n, 0u);
 }
 
+/* The kernel's own rules are wanted always: source routing asks for none of them. */
+static void test_the_main_rule(void) {
+        _cleanup_(contest_clear) struct contest c = CONTEST_NULL;
+        struct plan_op op = { .kind = OP_MAIN_RULE, .subject = "IPv4 lookup main", .nic = "IPv4",
+                              .from = SOURCE_ABSENT, .to = "priority 32766" };
+        struct plan none = PLAN_NULL, wrong = { .ops = &op, .n = 1 };
+        const struct found f = FOUND_NULL;
+
+        for (unsigned i = 0; i < 3; i++) {
+                contest_look(&c, &wrong, &none, &f, SECONDS(100 + i));
+                contest_sweep(&c, NULL, NULL);
+                ASSERT_EQ(contest_judge(&c, &op, SECONDS(100 + i)),
+                          i < 2 ? CONTEST_REPAIR : CONTEST_BEGINS);
+                if (i < 2)
+                        ASSERT_OK(contest_note_repair(&c, &op, SECONDS(100 + i)));
+        }
+}
+
 static void test_contest_is_bounded(void) {
         _cleanup_(contest_clear) struct contest c = CONTEST_NULL;
         struct plan_op op;
@@ -390,5 +408,5 @@ static void test_which_file(void) {
 TEST_MAIN(test_held, test_contest, test_once_ends_it, test_a_nic_made_anew_is_another,
           test_a_nic_that_went_has_no_history, test_a_route_whose_link_came_back_is_new,
           test_slow_drift_is_no_contest, test_a_route_that_went_by_itself_is_new,
-          test_a_rule_follows_its_address, test_contest_is_bounded, test_any_history, test_file,
-          test_who_has_ended, test_which_file)
+          test_a_rule_follows_its_address, test_the_main_rule, test_contest_is_bounded, test_any_history,
+          test_file, test_who_has_ended, test_which_file)
