@@ -240,9 +240,8 @@ usec_t contest_wait(const struct contest *c, usec_t now, usec_t wait) {
         for (size_t i = 0; i < c->n; i++) {
                 const struct contest_entry *e = &c->entries[i];
 
-                if (is_listed(e) && e->trial == 0)
-                        wait = MIN(wait, now < e->since + CONTEST_TRIAL ? e->since + CONTEST_TRIAL - now :
-                                                                          USEC_PER_SEC);
+                if (is_listed(e) && e->trial == 0 && now < e->since + CONTEST_TRIAL)
+                        wait = MIN(wait, e->since + CONTEST_TRIAL - now);
         }
         return wait;
 }
