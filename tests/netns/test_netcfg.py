@@ -354,6 +354,13 @@ class Routes(Case):
                                and "nexthop" not in line]))
         self.assertIn("default via 10.10.0.1 dev eth0 proto dhcp rto_min lock 5ms", self.routes())
 
+    def test_one_with_a_gateway_that_is_beside_no_nic_any_more(self):
+        """The kernel refuses it with the error that is also ours for a gateway that does not answer."""
+        self.host.check("ip", "addr", "del", "10.10.1.10/24", "dev", "eth1")
+        findings = json.loads(self.netcfg("--once", "--json", code=2).stdout)["findings"]
+        self.assertEqual([f["reason"] for f in findings if f["subject"].startswith("10.30.0.0/16 ")],
+                         ["could not be set: Network is unreachable"])
+
     def test_a_route_with_a_lifetime_is_left_alone_and_said(self):
         self.host.check("ip", "-6", "route", "add", "fd00:9::/64", "via", "fd00::1", "expires", "1000")
         self.assertIn("would lose its lifetime", self.netcfg("--once", code=1).stdout)
