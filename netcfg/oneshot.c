@@ -146,6 +146,7 @@ struct restoring {
         struct rule_table rules;
         struct originals originals;
         struct plan plan; /* first what source routing added, then the originals */
+        size_t all; /* originals, of which those that are kept are left in the end */
         size_t sources, gone, failed; /* sources: of plan */
 };
 
@@ -244,10 +245,21 @@ static int load_restoring(struct netcfg *n, struct restoring *s) {
         if (r == 0)
                 r = plan_removal(s);
         if (r == 0) {
+                s->all = s->originals.n;
                 originals_follow(&s->originals, &s->links);
                 r = plan_originals(n, s);
         }
         return r < 0 ? log_error_errno(r, "the current values cannot be read: %m; nothing was changed") : 0;
+}
+
+/* A NIC that is away, in a container say, may come back with what we set. */
+static int forget_restored(const struct netcfg *n, struct restoring *s) {
+        int r;
+
+        originals_keep_absent(&s->originals, &s->links);
+        r = s->originals.n > 0 ? runtime_save_originals(n->runtime_fd, n->boot_id, &s->originals) :
+                                 runtime_forget_originals(n->runtime_fd);
+        return r < 0 ? log_error_errno(r, "%s/originals cannot be changed: %m", n->netns.runtime) : 0;
 }
 
 static int restore_locked(struct netcfg *n, struct restoring *s) {
@@ -267,10 +279,7 @@ static int restore_locked(struct netcfg *n, struct restoring *s) {
                                        n->netns.runtime);
         for (size_t i = 0; i < s->plan.n; i++)
                 s->failed += pass_apply_one(n, &s->plan.ops[i], true) < 0;
-        if (s->failed > 0)
-                return 0; /* the originals are kept for another try */
-        r = runtime_forget_originals(n->runtime_fd);
-        return r < 0 ? log_error_errno(r, "%s/originals cannot be removed: %m", n->netns.runtime) : 0;
+        return s->failed > 0 ? 0 : forget_restored(n, s); /* else they are kept for another try */
 }
 
 static int print_restored(const struct netcfg *n, const struct restoring *s, bool json) {
@@ -279,14 +288,15 @@ static int print_restored(const struct netcfg *n, const struct restoring *s, boo
                                          json_pack("{s:o, s:i, s:i, s:i}", "plan", plan_to_json(&s->plan),
                                                    "writes", (int) n->writes, "failed", (int) s->failed,
                                                    "gone", (int) s->gone));
-        if (s->originals.n == 0 && s->plan.n == 0)
+        if (s->all == 0 && s->plan.n == 0)
                 puts("Nothing to restore: tpu-netcfg has changed nothing since boot, or all was restored "
                      "already.");
         else
                 printf("%u settings restored and verified, %zu had their original value, %zu failed, "
-                       "%zu are of NICs or routes that are gone.\n%s",
-                       n->writes, s->originals.n - (s->plan.n - s->sources) - s->gone, s->failed,
-                       s->gone,
+                       "%zu are of NICs or routes that are gone%s.\n%s",
+                       n->writes, s->all - (s->plan.n - s->sources) - s->gone, s->failed, s->gone,
+                       s->gone > 0 && s->originals.n > 0 ? "; those of NICs are kept for another --restore" :
+                                                           "",
                        n->netns.path ? "" :
                                        "A running tpu-netcfg only observes from now on; tpu-netcfg --once "
                                        "applies the profile again.\n");

@@ -185,6 +185,15 @@ void originals_follow(struct originals *o, const struct link_table *links) {
         }
 }
 
+void originals_keep_absent(struct originals *o, const struct link_table *links) {
+        size_t kept = 0;
+
+        for (size_t i = 0; i < o->n; i++)
+                if (original_has_address(&o->items[i]) && !original_link(&o->items[i], links))
+                        o->items[kept++] = o->items[i];
+        o->n = kept;
+}
+
 /* A NIC's name alone does not identify a setting: another NIC may have that name since. */
 static bool has_original(const struct originals *o, const struct original *item) {
         for (size_t i = 0; i < o->n; i++)

@@ -88,6 +88,17 @@ class OneShot(Case):
         self.assertIn("2 are of NICs or routes that are gone", self.netcfg("--restore", code=1).stdout)
         self.assertEqual(self.host.mtu("dcn0"), 1460)
 
+    def test_a_nic_that_is_away_is_restored_when_it_is_back(self):
+        """It was in a container, and has its MTU from before."""
+        self.netcfg("--once")
+        self.host.check("ip", "link", "set", "eth1", "netns", str(self.host.wire.pid))
+        self.assertIn("kept for another --restore", self.netcfg("--restore", code=1).stdout)
+        self.host.on_wire("ip", "link", "set", "eth1", "netns", str(self.host.holder.pid))
+        self.assertEqual(self.host.mtu("eth1"), 8896)
+        self.netcfg("--restore")
+        self.assertEqual(self.state(), self.before)
+        self.assertIn("Nothing to restore", self.netcfg("--restore").stdout)
+
     def test_damaged_originals_stop_everything(self):
         self.host.check("mkdir", RUNTIME)
         self.host.check("sh", "-c",
