@@ -34,9 +34,14 @@ static void print_plan(const struct plan *p, const char *title) {
                        p->ops[i].from, p->ops[i].to, p->ops[i].source);
 }
 
+/* The configuration's mode, or a person's order, which --dry-run does not ask for. */
+static bool observes(const struct netcfg *n) {
+        return n->intent.observe || (n->held && n->held[0]);
+}
+
 static int print_report_json(const struct netcfg *n) {
         return report_print_json(stdout, json_pack("{s:s, s:s, s:o, s:i, s:o}", "profile", n->intent.profile,
-                                                   "mode", n->intent.observe ? "observe" : "repair", "plan",
+                                                   "mode", observes(n) ? "observe" : "repair", "plan",
                                                    plan_to_json(&n->plan), "writes", (int) n->writes,
                                                    "findings", finding_list_to_json(&n->report)));
 }
@@ -122,7 +127,9 @@ int oneshot_once(struct netcfg *n, bool json) {
         if (r == 0 && judge_gone(n) < 0)
                 return verdict_exit_code(VERDICT_FAIL);
         if (!json && n->held)
-                print_plan(&n->plan, "Would change, but for Mode=observe:");
+                print_plan(&n->plan, n->intent.observe ?
+                                             "Would change, but for Mode=observe:" :
+                                             "Would change, but for an order to observe (tpuctl mode):");
         if (!json)
                 printf("%u settings written and verified.\n", n->writes);
         return finish_oneshot(n, json);
