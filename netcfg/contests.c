@@ -4,8 +4,8 @@
 #include "io.h"
 #include "log.h"
 
-/* In memory of the host; -errno is no failure of a pass. */
-static void save_list(struct netcfg *n, const struct contested_list *l) {
+/* In memory of the host; -errno is no failure of a pass, and said once. */
+static int save_list(struct netcfg *n, const struct contested_list *l) {
         char text[CONTESTED_TEXT_MAX];
         int r;
 
@@ -16,15 +16,17 @@ static void save_list(struct netcfg *n, const struct contested_list *l) {
                 if (r >= 0)
                         r = durable_write(n->runtime_fd, CONTESTED_FILE, text, (size_t) r, 0644);
         }
-        if (r < 0)
+        if (r < 0 && r != n->contested_error)
                 (void) log_warning_errno(r, "%s/" CONTESTED_FILE " cannot be written: %m; checks do not say "
                                          "what is contested", n->netns.runtime);
+        n->contested_error = r;
+        return r;
 }
 
 void contests_start(struct netcfg *n) {
         n->daemon = true;
         n->contested.n = 0;
-        save_list(n, &n->contested);
+        (void) save_list(n, &n->contested);
 }
 
 static void log_ended(const struct contest_entry *e, void *userdata) {
@@ -35,7 +37,8 @@ static void log_ended(const struct contest_entry *e, void *userdata) {
 void contests_begin(struct netcfg *n, const struct plan *sources, const struct found *found) {
         struct contested_list now;
 
-        if (n->contested.n > 0 && contested_load_settings(&n->host, &now) == 0)
+        /* A file that does not say what is contested does not say what --once took out of it. */
+        if (n->contested_error == 0 && n->contested.n > 0 && contested_load_settings(&n->host, &now) == 0)
                 contest_follow(&n->contest, &now);
         contest_look(&n->contest, &n->plan, sources, found, host_now(&n->host));
         contest_sweep(&n->contest, log_ended, n);
@@ -60,7 +63,7 @@ static void take_out(struct netcfg *n) {
                 if (is_trouble(n, &l.items[i]))
                         l.items[kept++] = l.items[i];
         l.n = kept;
-        save_list(n, &l);
+        (void) save_list(n, &l);
 }
 
 void contests_end(struct netcfg *n, enum pass_kind kind, int written) {
@@ -71,9 +74,11 @@ void contests_end(struct netcfg *n, enum pass_kind kind, int written) {
         if (!n->daemon)
                 return;
         contest_list(&n->contest, &l);
-        if (l.n == n->contested.n && memcmp(l.items, n->contested.items, l.n * sizeof(*l.items)) == 0)
+        if (n->contested_error == 0 && l.n == n->contested.n &&
+            memcmp(l.items, n->contested.items, l.n * sizeof(*l.items)) == 0)
                 return;
-        save_list(n, &l);
+        if (save_list(n, &l) < 0)
+                return; /* tried again in the next pass */
         n->contested.n = l.n;
         memcpy(n->contested.items, l.items, l.n * sizeof(*l.items));
 }

@@ -31,7 +31,7 @@
 struct daemon {
         struct netcfg *n;
         sd_event *event;
-        sd_event_source *reread;
+        sd_event_source *reread, *chores;
         struct net_watch *watch;
         struct frame_server *server;
         usec_t idle_until; /* boot clock; what looks that wrote nothing used up, at IDLE_PACE each */
@@ -47,6 +47,7 @@ static void daemon_clear(struct daemon *d) {
         frame_server_free(d->server);
         net_watch_free(d->watch);
         sd_event_source_disable_unref(d->reread);
+        sd_event_source_disable_unref(d->chores);
         sd_event_unref(d->event);
         *d = (struct daemon) { 0 };
 }
@@ -215,15 +216,21 @@ static void on_change(void *userdata) {
 }
 
 static int on_reread(sd_event_source *s, uint64_t usec, void *userdata) {
+        (void) s, (void) usec;
+        look_at_host(userdata, PASS_REPAIR);
+        return 0;
+}
+
+/* By a timer of its own: each look puts the next reading off, and events may go on for ever. */
+static int on_chores(sd_event_source *s, uint64_t usec, void *userdata) {
         const struct netcfg *n = ((struct daemon *) userdata)->n;
 
-        (void) s, (void) usec;
+        (void) usec;
         mend_watch(userdata);
-        look_at_host(userdata, PASS_REPAIR);
         if (!n->intent.no_tpu && !n->netns.path)
                 gateways_keep_asked(&n->host);
         (void) malloc_trim(0); /* a pass over many routes takes a megabyte: not kept while nothing happens */
-        return 0;
+        return loop_timer_in(s, REREAD_INTERVAL);
 }
 
 /* --- Requests ----------------------------------------------------------------------------------------- */
@@ -351,6 +358,11 @@ static int set_up_loop(struct daemon *d) {
                                    &d->reread);
         if (r >= 0)
                 r = loop_timer_in(d->reread, REREAD_INTERVAL);
+        if (r >= 0)
+                r = loop_timer_new(d->event, CLOCK_BOOTTIME, USEC_PER_SEC, "chores", on_chores, d,
+                                   &d->chores);
+        if (r >= 0)
+                r = loop_timer_in(d->chores, REREAD_INTERVAL);
         if (r < 0)
                 return log_error_errno(r, "the event loop cannot be set up: %m");
         if (net_watch_deaf(d->watch)[0])

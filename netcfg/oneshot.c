@@ -34,9 +34,14 @@ static void print_plan(const struct plan *p, const char *title) {
                        p->ops[i].from, p->ops[i].to, p->ops[i].source);
 }
 
+/* The configuration's mode, or a person's order, which --dry-run does not ask for. */
+static bool observes(const struct netcfg *n) {
+        return n->intent.observe || (n->held && n->held[0]);
+}
+
 static int print_report_json(const struct netcfg *n) {
         return report_print_json(stdout, json_pack("{s:s, s:s, s:o, s:i, s:o}", "profile", n->intent.profile,
-                                                   "mode", n->intent.observe ? "observe" : "repair", "plan",
+                                                   "mode", observes(n) ? "observe" : "repair", "plan",
                                                    plan_to_json(&n->plan), "writes", (int) n->writes,
                                                    "findings", finding_list_to_json(&n->report)));
 }
@@ -122,7 +127,9 @@ int oneshot_once(struct netcfg *n, bool json) {
         if (r == 0 && judge_gone(n) < 0)
                 return verdict_exit_code(VERDICT_FAIL);
         if (!json && n->held)
-                print_plan(&n->plan, "Would change, but for Mode=observe:");
+                print_plan(&n->plan, n->intent.observe ?
+                                             "Would change, but for Mode=observe:" :
+                                             "Would change, but for an order to observe (tpuctl mode):");
         if (!json)
                 printf("%u settings written and verified.\n", n->writes);
         return finish_oneshot(n, json);
@@ -146,6 +153,7 @@ struct restoring {
         struct rule_table rules;
         struct originals originals;
         struct plan plan; /* first what source routing added, then the originals */
+        size_t all; /* originals, of which those that are kept are left in the end */
         size_t sources, gone, failed; /* sources: of plan */
 };
 
@@ -244,10 +252,21 @@ static int load_restoring(struct netcfg *n, struct restoring *s) {
         if (r == 0)
                 r = plan_removal(s);
         if (r == 0) {
+                s->all = s->originals.n;
                 originals_follow(&s->originals, &s->links);
                 r = plan_originals(n, s);
         }
         return r < 0 ? log_error_errno(r, "the current values cannot be read: %m; nothing was changed") : 0;
+}
+
+/* A NIC that is away, in a container say, may come back with what we set. */
+static int forget_restored(const struct netcfg *n, struct restoring *s) {
+        int r;
+
+        originals_keep_absent(&s->originals, &s->links);
+        r = s->originals.n > 0 ? runtime_save_originals(n->runtime_fd, n->boot_id, &s->originals) :
+                                 runtime_forget_originals(n->runtime_fd);
+        return r < 0 ? log_error_errno(r, "%s/originals cannot be changed: %m", n->netns.runtime) : 0;
 }
 
 static int restore_locked(struct netcfg *n, struct restoring *s) {
@@ -267,10 +286,7 @@ static int restore_locked(struct netcfg *n, struct restoring *s) {
                                        n->netns.runtime);
         for (size_t i = 0; i < s->plan.n; i++)
                 s->failed += pass_apply_one(n, &s->plan.ops[i], true) < 0;
-        if (s->failed > 0)
-                return 0; /* the originals are kept for another try */
-        r = runtime_forget_originals(n->runtime_fd);
-        return r < 0 ? log_error_errno(r, "%s/originals cannot be removed: %m", n->netns.runtime) : 0;
+        return s->failed > 0 ? 0 : forget_restored(n, s); /* else they are kept for another try */
 }
 
 static int print_restored(const struct netcfg *n, const struct restoring *s, bool json) {
@@ -279,14 +295,15 @@ static int print_restored(const struct netcfg *n, const struct restoring *s, boo
                                          json_pack("{s:o, s:i, s:i, s:i}", "plan", plan_to_json(&s->plan),
                                                    "writes", (int) n->writes, "failed", (int) s->failed,
                                                    "gone", (int) s->gone));
-        if (s->originals.n == 0 && s->plan.n == 0)
+        if (s->all == 0 && s->plan.n == 0)
                 puts("Nothing to restore: tpu-netcfg has changed nothing since boot, or all was restored "
                      "already.");
         else
                 printf("%u settings restored and verified, %zu had their original value, %zu failed, "
-                       "%zu are of NICs or routes that are gone.\n%s",
-                       n->writes, s->originals.n - (s->plan.n - s->sources) - s->gone, s->failed,
-                       s->gone,
+                       "%zu are of NICs or routes that are gone%s.\n%s",
+                       n->writes, s->all - (s->plan.n - s->sources) - s->gone, s->failed, s->gone,
+                       s->gone > 0 && s->originals.n > 0 ? "; those of NICs are kept for another --restore" :
+                                                           "",
                        n->netns.path ? "" :
                                        "A running tpu-netcfg only observes from now on; tpu-netcfg --once "
                                        "applies the profile again.\n");

@@ -50,14 +50,20 @@ static int note_trouble(struct netcfg *n, const struct plan_op *op, int error) {
         return add_trouble(&n->troubles, &t);
 }
 
+/* What can cost the host its path out: a private flag can make the driver set its queues up anew. Of others,
+ * -EHOSTUNREACH and -ENETUNREACH are the kernel's own. */
+static bool is_guarded(enum op_kind k) {
+        return k == OP_MTU || k == OP_NIC_SETTING + NIC_PRIVATE_FLAG;
+}
+
 /* The write itself was tried, and failed. */
 static int note_failed(struct netcfg *n, const struct plan_op *op, int error) {
         const struct trouble *before = find_trouble(&n->before, op);
         struct trouble *t;
         int r = note_trouble(n, op, error);
 
-        if (r < 0 || error == -ENETUNREACH) /* the gateway was not asked again: is_silent() */
-                return r;
+        if (r < 0 || (error == -ENETUNREACH && is_guarded(op->kind)))
+                return r; /* the gateway was not asked again: is_silent() */
         t = &n->troubles.items[n->troubles.n - 1];
         t->tries = before ? before->tries + 1 : 1;
         if (t->tries >= FAILED_TRIES)
@@ -96,12 +102,12 @@ static void explain_finding(const struct netcfg *n, struct finding *f) {
                 return;
         if (t && op_is_source(t->kind))
                 finding_set(f->reason, "%s could not be set: %s", t->subject, strerror(-t->error));
-        else if (t && t->error == -EHOSTUNREACH)
+        else if (t && t->error == -EHOSTUNREACH && is_guarded(t->kind))
                 finding_set(
                         f->reason,
                         "taken back: after the change the gateway of the only default route did not answer "
                         "within 2 s; tried again in an hour");
-        else if (t && t->error == -ENETUNREACH)
+        else if (t && t->error == -ENETUNREACH && is_guarded(t->kind))
                 finding_set(
                         f->reason,
                         "the gateway of the only default route does not answer, so a change could not be "
@@ -193,13 +199,8 @@ static int apply_guarded(struct netcfg *n, const struct plan_op *op, bool restor
         return roll_back(n, op);
 }
 
-/* What can cost the host its path out: a private flag can make the driver set its queues up anew. */
-static bool is_guarded(const struct plan_op *op) {
-        return op->kind == OP_MTU || op->kind == OP_NIC_SETTING + NIC_PRIVATE_FLAG;
-}
-
 int pass_apply_one(struct netcfg *n, const struct plan_op *op, bool restoring) {
-        bool guarded = is_guarded(op);
+        bool guarded = is_guarded(op->kind);
         int r = guarded ? apply_guarded(n, op, restoring) : kernel_apply(&n->host, op);
 
         if (guarded && r == -EHOSTUNREACH)
@@ -328,7 +329,7 @@ static int write_one(struct netcfg *n, enum pass_kind kind, const struct plan_op
 
         if (r < 0 && note_failed(n, op, r) < 0)
                 return -ENOMEM;
-        if (r == -EHOSTUNREACH && is_guarded(op))
+        if (r == -EHOSTUNREACH && is_guarded(op->kind))
                 return contest_hold(&n->contest, op, r, host_now(&n->host));
         /* -EIO: changed back before it was read again. Uncounted, the event of each try would start the
          * next. */

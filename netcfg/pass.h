@@ -44,7 +44,8 @@ struct netcfg {
         struct observe observe; /* what a person ordered; not of a container's namespace */
         struct contest contest;
         bool daemon; /* it keeps contests over passes, and says in its directory which there are */
-        struct contested_list contested; /* as that file has it */
+        struct contested_list contested; /* as that file has it … */
+        int contested_error; /* … but for this: 0, or the -errno of writing it */
 
         /* The last pass: */
         struct plan plan; /* the writes that were wanted */

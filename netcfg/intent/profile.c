@@ -187,8 +187,10 @@ static const char *take_section(struct reading *r) {
                 return take_switch(r, "yes", &i->source_routing, i->source_routing_source,
                                    sizeof(i->source_routing_source));
         if (startswith(name, SYSCTL_PREFIX))
-                return take_named(r, name + strlen(SYSCTL_PREFIX), i->sysctls, ELEMENTSOF(i->sysctls),
-                                  &i->n_sysctls);
+                return !startswith(name + strlen(SYSCTL_PREFIX), INTENT_SYSCTL_PREFIX) ?
+                               "only sysctls below net. are set" :
+                               take_named(r, name + strlen(SYSCTL_PREFIX), i->sysctls,
+                                  ELEMENTSOF(i->sysctls), &i->n_sysctls);
         if (startswith(name, PARAMETER_PREFIX))
                 return !startswith(name + strlen(PARAMETER_PREFIX), INTENT_PARAMETER_PREFIX) ?
                                "only parameters of modules tcp_* are set" :

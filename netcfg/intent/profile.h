@@ -10,7 +10,7 @@
  *   Value=4096 41943040 314572800
  *   Source=…
  *
- * Sections: [Mtu], [Sysctl NAME], [Parameter MODULE.NAME] (of modules tcp_*), [RtoMin]
+ * Sections: [Mtu], [Sysctl NAME] (below net.), [Parameter MODULE.NAME] (of modules tcp_*), [RtoMin]
  * (a span: 5ms), [RpFilter] (loose), [SourceRouting] (yes), and of each data-centre NIC
  * [Feature NAME] (on or off) and [PrivateFlag DRIVER NAME] (on or off; only of that driver's NICs).
  *

@@ -8,6 +8,7 @@
 #include "links.h"
 
 #define INTENT_SYSCTLS_MAX 32
+#define INTENT_SYSCTL_PREFIX "net." /* of what may be set: the others are the machine's, and take root */
 /* GCE allows a network's MTU from 1300 to 8896 (cloud.google.com/vpc/docs/mtu). */
 #define INTENT_MTU_MIN 1300
 #define INTENT_MTU_MAX 8896

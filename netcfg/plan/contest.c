@@ -41,7 +41,7 @@ static const struct plan_op *find_op(const struct plan *p, const struct contest_
 
 /* A rule is asked for by its address also while somebody else's stands in for it. */
 static bool is_asked_for(const struct contest_entry *e, const struct plan *sources, const struct found *f) {
-        if (!op_is_source(e->kind) || source_error(f) < 0)
+        if (!op_is_source(e->kind) || e->kind == OP_MAIN_RULE || source_error(f) < 0)
                 return true;
         if (e->kind == OP_RULE)
                 return address_find(&f->addresses, e->index, e->rule.family, e->rule.src) != NULL;
@@ -240,9 +240,8 @@ usec_t contest_wait(const struct contest *c, usec_t now, usec_t wait) {
         for (size_t i = 0; i < c->n; i++) {
                 const struct contest_entry *e = &c->entries[i];
 
-                if (is_listed(e) && e->trial == 0)
-                        wait = MIN(wait, now < e->since + CONTEST_TRIAL ? e->since + CONTEST_TRIAL - now :
-                                                                          USEC_PER_SEC);
+                if (is_listed(e) && e->trial == 0 && now < e->since + CONTEST_TRIAL)
+                        wait = MIN(wait, e->since + CONTEST_TRIAL - now);
         }
         return wait;
 }

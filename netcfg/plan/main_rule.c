@@ -15,17 +15,22 @@ static bool takes_all(const struct rule *r) {
                !r->inverted && r->suppressed == 0;
 }
 
-bool rules_lead_to_main(const struct rule_table *rules, int family) {
-        bool any = false; /* a kernel may have no rules, and looks up the main table */
-
+static bool rules_lead_to(const struct rule_table *rules, int family, uint32_t table) {
         for (size_t k = 0; k < rules->n; k++) {
                 const struct rule *r = &rules->rules[k];
 
-                any |= r->family == family;
-                if (r->family == family && takes_all(r) && r->table == RT_TABLE_MAIN)
+                if (r->family == family && takes_all(r) && r->table == table)
                         return true;
         }
-        return !any;
+        return false;
+}
+
+bool rules_lead_to_main(const struct rule_table *rules, int family) {
+        bool any = false; /* a kernel may have no rules, and looks up the main table */
+
+        for (size_t k = 0; k < rules->n; k++)
+                any |= rules->rules[k].family == family;
+        return !any || rules_lead_to(rules, family, RT_TABLE_MAIN);
 }
 
 static int add_kernel_rule(struct plan *p, int family, uint32_t table, uint32_t priority) {
@@ -51,7 +56,8 @@ int plan_add_main_rules(struct plan *p, const struct intent *i, const struct fou
         for (size_t n = 0; !i->no_tpu && f->rules_error == 0 && r == 0 && n < ELEMENTSOF(families); n++) {
                 if (rules_lead_to_main(&f->rules, families[n]))
                         continue;
-                if (families[n] == AF_INET) /* IPv6 has none by default */
+                if (families[n] == AF_INET /* IPv6 has none by default */ &&
+                    !rules_lead_to(&f->rules, AF_INET, RT_TABLE_DEFAULT))
                         r = add_kernel_rule(p, AF_INET, RT_TABLE_DEFAULT, DEFAULT_RULE_PRIORITY);
                 if (r == 0)
                         r = add_kernel_rule(p, families[n], RT_TABLE_MAIN, MAIN_RULE_PRIORITY);

@@ -49,7 +49,7 @@ static bool is_sound_original(const struct original *o) {
         bool lock;
 
         if (o->kind == OP_SYSCTL)
-                return startswith(o->subject, "net.");
+                return startswith(o->subject, INTENT_SYSCTL_PREFIX);
         if (o->kind == OP_PARAMETER)
                 return startswith(o->subject, INTENT_PARAMETER_PREFIX) && o->value[0];
         if (o->kind == OP_ROUTE)
@@ -183,6 +183,15 @@ void originals_follow(struct originals *o, const struct link_table *links) {
                 finding_set(subject, "%.*s%s%s", (int) at, item->subject, name, item->subject + at + len);
                 memcpy(item->subject, subject, sizeof(subject));
         }
+}
+
+void originals_keep_absent(struct originals *o, const struct link_table *links) {
+        size_t kept = 0;
+
+        for (size_t i = 0; i < o->n; i++)
+                if (original_has_address(&o->items[i]) && !original_link(&o->items[i], links))
+                        o->items[kept++] = o->items[i];
+        o->n = kept;
 }
 
 /* A NIC's name alone does not identify a setting: another NIC may have that name since. */

@@ -48,5 +48,7 @@ int originals_note(struct originals *o, const struct plan *p, const struct link_
  */
 int originals_make_room(struct originals *o, const struct plan *p, const struct route_table *routes,
                         const struct link_table *links);
+/* Leaves those of NICs that are not there now. */
+void originals_keep_absent(struct originals *o, const struct link_table *links);
 /* The NIC that a setting is of. NULL: it is of none, or the NIC is gone. */
 const struct link *original_link(const struct original *o, const struct link_table *links);

@@ -112,6 +112,23 @@ class Daemon(Case):
         self.assertIn("tcp_no_metrics_save is no longer contested: tpu-netcfg --once has set it",
                       self.host.stderr())
 
+    def test_a_contest_that_cannot_be_written_down_goes_on(self):
+        self.start()
+        self.host.check("chown", "root:root", RUNTIME)
+        for _ in range(3):
+            self.host.check("ip", "link", "set", "eth0", "mtu", "1400")
+            time.sleep(0.3)
+        for n in range(3):  # passes: what the file does not have was not taken out of it
+            self.host.check("ip", "link", "set", "eth1", "alias", str(n))
+            time.sleep(0.1)
+        self.assertEqual(self.host.mtu("eth0"), 1400)
+        self.assertNotIn("no longer contested", self.host.stderr())
+        self.assertEqual(self.host.stderr().count("contested cannot be written"), 1, self.host.stderr())
+        self.give_runtime()
+        self.host.check("ip", "link", "set", "eth1", "alias", "written")
+        self.wait_for(lambda: "\teth0\t" in self.contested(), True)
+        self.assertEqual(self.host.stderr().count("eth0 is contested"), 1)
+
     def test_the_other_side_is_tried_once_and_then_left(self):
         """Someone who changes it three times and no more: right again after some 15 s, without a person."""
         self.start()

@@ -85,6 +85,16 @@ class Gateway(Case):
         self.assertEqual([line for line in events if " eth0" in line], [])
         self.assertEqual(self.host.mtu("eth0"), 1460)
 
+    def test_it_is_asked_twice_a_minute_whatever_else_happens(self):
+        self.give_runtime()
+        self.start()
+        self.host.check("ip", "neigh", "change", "10.10.0.1", "dev", "eth0", "nud", "stale")
+        end = time.monotonic() + 45
+        while "STALE" in self.neighbour() and time.monotonic() < end:
+            self.host.check("ip", "link", "set", "eth1", "alias", str(time.monotonic()))
+            time.sleep(2)
+        self.assertNotIn("STALE", self.neighbour())
+
     def test_with_another_default_route_nothing_is_asked(self):
         self.host.on_wire("ip", "link", "set", "p-eth0", "arp", "off")
         self.host.check("ip", "addr", "add", "10.10.1.10/24", "dev", "eth1")

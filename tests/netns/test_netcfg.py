@@ -88,6 +88,17 @@ class OneShot(Case):
         self.assertIn("2 are of NICs or routes that are gone", self.netcfg("--restore", code=1).stdout)
         self.assertEqual(self.host.mtu("dcn0"), 1460)
 
+    def test_a_nic_that_is_away_is_restored_when_it_is_back(self):
+        """It was in a container, and has its MTU from before."""
+        self.netcfg("--once")
+        self.host.check("ip", "link", "set", "eth1", "netns", str(self.host.wire.pid))
+        self.assertIn("kept for another --restore", self.netcfg("--restore", code=1).stdout)
+        self.host.on_wire("ip", "link", "set", "eth1", "netns", str(self.host.holder.pid))
+        self.assertEqual(self.host.mtu("eth1"), 8896)
+        self.netcfg("--restore")
+        self.assertEqual(self.state(), self.before)
+        self.assertIn("Nothing to restore", self.netcfg("--restore").stdout)
+
     def test_damaged_originals_stop_everything(self):
         self.host.check("mkdir", RUNTIME)
         self.host.check("sh", "-c",
@@ -353,6 +364,13 @@ class Routes(Case):
                           len([line for line in self.routes().splitlines() if "br0" not in line
                                and "nexthop" not in line]))
         self.assertIn("default via 10.10.0.1 dev eth0 proto dhcp rto_min lock 5ms", self.routes())
+
+    def test_one_with_a_gateway_that_is_beside_no_nic_any_more(self):
+        """The kernel refuses it with the error that is also ours for a gateway that does not answer."""
+        self.host.check("ip", "addr", "del", "10.10.1.10/24", "dev", "eth1")
+        findings = json.loads(self.netcfg("--once", "--json", code=2).stdout)["findings"]
+        self.assertEqual([f["reason"] for f in findings if f["subject"].startswith("10.30.0.0/16 ")],
+                         ["could not be set: Network is unreachable"])
 
     def test_a_route_with_a_lifetime_is_left_alone_and_said(self):
         self.host.check("ip", "-6", "route", "add", "fd00:9::/64", "via", "fd00::1", "expires", "1000")

@@ -3,6 +3,7 @@
 """A person's order to observe, handed over by tpu-hostd: who may, what it keeps from being changed, over
 restarts and boots,
 and what ends it. Needs root; exit code 77 (skipped, with the reason) where namespaces are not permitted."""
+import json
 import os
 import sys
 import time
@@ -80,7 +81,10 @@ class Observe(ToldCase):
         self.start_over()
         self.assertEqual(self.mtus(), (1460, 8896))
         self.assertIn("tpuctl mode", self.report())
-        self.assertEqual(self.host.run(NETCFG, "--once").returncode, 2)  # a one-shot heeds it, too
+        said = self.netcfg("--once", code=2).stdout  # a one-shot heeds it, too, and says whose it is
+        self.assertIn("Would change, but for an order to observe", said)
+        self.assertNotIn("Mode=observe", said)
+        self.assertEqual(json.loads(self.netcfg("--once", "--json", code=2).stdout)["mode"], "observe")
         self.start_over(boot=False)  # and so does another start of this boot
         self.assertEqual(self.mtus(), (1460, 8896))
         self.order(REPAIR, "repair")

@@ -81,6 +81,20 @@ static void test_contest(void) {
         start_fight(&c, &other, SECONDS(800));  /* its repairs were forgotten, too */
 }
 
+/* Only a trial that is still to come is waited for: who set it right again meanwhile needs none. */
+static void test_how_long_to_wait(void) {
+        _cleanup_(contest_clear) struct contest c = CONTEST_NULL;
+        struct plan_op op = mtu_op("eth0", "1400");
+
+        ASSERT_EQ(contest_wait(&c, SECONDS(100), SECONDS(30)), SECONDS(30));
+        start_fight(&c, &op, SECONDS(100));
+        ASSERT_EQ(contest_wait(&c, SECONDS(102), SECONDS(30)), SECONDS(15));
+        ASSERT_EQ(contest_wait(&c, SECONDS(116), SECONDS(30)), SECONDS(1));
+        ASSERT_EQ(contest_wait(&c, SECONDS(116), USEC_PER_MSEC), USEC_PER_MSEC);
+        look(&c, NULL, SECONDS(117));
+        ASSERT_EQ(contest_wait(&c, SECONDS(117), SECONDS(30)), SECONDS(30));
+}
+
 static void test_once_ends_it(void) {
         _cleanup_(contest_clear) struct contest c = CONTEST_NULL;
         struct plan_op op = mtu_op("eth0", "1400"), eth1 = mtu_op("eth1", "1400");
@@ -208,6 +222,24 @@ static void test_a_rule_follows_its_address(void) {
         contest_sweep(&c, note_end, NULL);
         ASSERT_STREQ(ended, "nothing asks for it any more");
         ASSERT_EQ(c.n, 0u);
+}
+
+/* The kernel's own rules are wanted always: source routing asks for none of them. */
+static void test_the_main_rule(void) {
+        _cleanup_(contest_clear) struct contest c = CONTEST_NULL;
+        struct plan_op op = { .kind = OP_MAIN_RULE, .subject = "IPv4 lookup main", .nic = "IPv4",
+                              .from = SOURCE_ABSENT, .to = "priority 32766" };
+        struct plan none = PLAN_NULL, wrong = { .ops = &op, .n = 1 };
+        const struct found f = FOUND_NULL;
+
+        for (unsigned i = 0; i < 3; i++) {
+                contest_look(&c, &wrong, &none, &f, SECONDS(100 + i));
+                contest_sweep(&c, NULL, NULL);
+                ASSERT_EQ(contest_judge(&c, &op, SECONDS(100 + i)),
+                          i < 2 ? CONTEST_REPAIR : CONTEST_BEGINS);
+                if (i < 2)
+                        ASSERT_OK(contest_note_repair(&c, &op, SECONDS(100 + i)));
+        }
 }
 
 static void test_contest_is_bounded(void) {
@@ -387,8 +419,8 @@ static void test_which_file(void) {
         ASSERT_TRUE(strstr(f.reason, "/etc/sysctl.conf, line 2") != NULL);
 }
 
-TEST_MAIN(test_held, test_contest, test_once_ends_it, test_a_nic_made_anew_is_another,
-          test_a_nic_that_went_has_no_history, test_a_route_whose_link_came_back_is_new,
-          test_slow_drift_is_no_contest, test_a_route_that_went_by_itself_is_new,
-          test_a_rule_follows_its_address, test_contest_is_bounded, test_any_history, test_file,
-          test_who_has_ended, test_which_file)
+TEST_MAIN(test_held, test_contest, test_how_long_to_wait, test_once_ends_it,
+          test_a_nic_made_anew_is_another, test_a_nic_that_went_has_no_history,
+          test_a_route_whose_link_came_back_is_new, test_slow_drift_is_no_contest,
+          test_a_route_that_went_by_itself_is_new, test_a_rule_follows_its_address, test_the_main_rule,
+          test_contest_is_bounded, test_any_history, test_file, test_who_has_ended, test_which_file)

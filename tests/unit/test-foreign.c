@@ -235,11 +235,16 @@ static void goto_leads_on(void) {
 
 static void the_kernels_own_rules(void) {
         _cleanup_finding_list_ struct finding_list l = FINDING_LIST_NULL;
-        _cleanup_plan_ struct plan p = PLAN_NULL, without = PLAN_NULL;
+        _cleanup_plan_ struct plan p = PLAN_NULL, without = PLAN_NULL, alone = PLAN_NULL;
 
         begin_host(1);
         ASSERT_OK(plan_add_main_rules(&p, &m.intent, &m.found));
         ASSERT_EQ(p.n, 0);
+        m.rules[1] = m.rules[2]; /* the last is still there, and cannot be added again */
+        m.found.rules.n = 2;
+        ASSERT_OK(plan_add_main_rules(&alone, &m.intent, &m.found));
+        ASSERT_EQ(alone.n, 1);
+        ASSERT_STREQ(alone.ops[0].subject, "IPv4 lookup main");
         m.found.rules.n = 1; /* ip rule flush leaves the first */
         ASSERT_OK(plan_add_main_rules(&p, &m.intent, &m.found));
         ASSERT_EQ(p.n, 2);

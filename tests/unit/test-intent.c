@@ -322,6 +322,7 @@ static void test_refused_values(void) {
                 "[Sysctl net..ipv4]\nValue=1\nSource=docs\n",
                 "[Sysctl ../../etc/passwd]\nValue=1\nSource=docs\n",
                 "[Sysctl ]\nValue=1\nSource=docs\n",
+                "[Sysctl vm.max_map_count]\nValue=1048576\nSource=docs\n", /* --restore would not take it */
                 "[Sysctl "
                 "net.ipv4.a_name_far_too_long_for_the_ini_reader_to_give_back_whole]\nValue=1\nSource="
                 "docs\n",

@@ -152,5 +152,17 @@ static void test_names_are_followed(void) {
         ASSERT_TRUE(original_link(&o.items[8], &links) == &nics[3]);
 }
 
+static void test_those_of_absent_nics(void) {
+        struct link eth1 = nic(3, "eth1", 0xb);
+        struct link_table links = { &eth1, 1 };
+        _cleanup_originals_ struct originals o = ORIGINALS_NULL;
+
+        ASSERT_OK(parse(HEAD EVERY_KIND, &o));
+        originals_keep_absent(&o, &links);
+        assert_text(&o, HEAD "sysctl\t02:00:00:00:00:0a\tnet.ipv4.conf.eth0/7.rp_filter\t1\n"
+                             "nic.mtu\t02:00:00:00:00:0a\teth0.7\t1460\n"
+                             "nic.feature\t02:00:00:00:00:0a\teth0.7 tx-nocache-copy\toff\n");
+}
+
 TEST_MAIN(test_every_kind_there_and_back, test_other_texts, test_noted_once, test_room_for_routes,
-          test_names_are_followed)
+          test_names_are_followed, test_those_of_absent_nics)

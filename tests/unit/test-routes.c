@@ -200,9 +200,12 @@ static void test_ambiguous(void) {
         default_route(&d, 100);
         default_route(&d, 200);
         default_route(&d, 100);
+        default_route(&d, 100);
+        default_route(&d, 50);
         done(&d);
         ASSERT_OK(routes_parse(d.data, d.len, &t));
-        ASSERT_TRUE(t.routes[0].ambiguous && !t.routes[1].ambiguous && t.routes[2].ambiguous);
+        for (size_t i = 0; i < t.n; i++)
+                ASSERT_EQ(t.routes[i].ambiguous, t.routes[i].priority == 100);
 }
 
 static void test_ways_to_nowhere(void) {

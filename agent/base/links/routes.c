@@ -169,16 +169,34 @@ int route_parse_message(struct nlmsghdr *h, void *ret_item) {
         return 1;
 }
 
-static bool same_place(const struct route *a, const struct route *b) {
-        return a->family == b->family && a->table == b->table && a->priority == b->priority &&
-               a->tos == b->tos && a->dst_len == b->dst_len && memcmp(a->dst, b->dst, sizeof(a->dst)) == 0;
+static int compare_places(const void *x, const void *y) {
+        const struct route *a = *(struct route *const *) x, *b = *(struct route *const *) y;
+
+        return COMPARE(a->family, b->family) ?: COMPARE(a->table, b->table) ?:
+               COMPARE(a->priority, b->priority) ?: COMPARE(a->tos, b->tos) ?:
+               COMPARE(a->dst_len, b->dst_len) ?: memcmp(a->dst, b->dst, sizeof(a->dst));
 }
 
-static void mark_ambiguous(struct route_table *t) {
+static int mark_ambiguous(struct route_table *t) {
+        _cleanup_free_ struct route **sorted = calloc(t->n + 1, sizeof(*sorted));
+
+        if (!sorted)
+                return -ENOMEM;
         for (size_t i = 0; i < t->n; i++)
-                for (size_t k = i + 1; k < t->n; k++)
-                        if (same_place(&t->routes[i], &t->routes[k]))
-                                t->routes[i].ambiguous = t->routes[k].ambiguous = true;
+                sorted[i] = &t->routes[i];
+        qsort(sorted, t->n, sizeof(*sorted), compare_places);
+        for (size_t i = 1; i < t->n; i++)
+                if (compare_places(&sorted[i - 1], &sorted[i]) == 0)
+                        sorted[i - 1]->ambiguous = sorted[i]->ambiguous = true;
+        return 0;
+}
+
+static int finish_routes(struct route_table *t) {
+        int r = mark_ambiguous(t);
+
+        if (r < 0)
+                route_table_clear(t);
+        return r;
 }
 
 static const struct dump_table table = {
@@ -196,17 +214,13 @@ static const struct dump_table table = {
 int routes_parse(const void *data, size_t len, struct route_table *ret) {
         int r = dump_table_parse(data, len, &table, &ret->routes, &ret->n);
 
-        if (r == 0)
-                mark_ambiguous(ret);
-        return r;
+        return r < 0 ? r : finish_routes(ret);
 }
 
 int routes_read(const struct host *h, struct route_table *ret) {
         int r = dump_table_read(h, &table, &ret->routes, &ret->n);
 
-        if (r == 0)
-                mark_ambiguous(ret);
-        return r;
+        return r < 0 ? r : finish_routes(ret);
 }
 
 int routes_each(int (*message)(struct nlmsghdr *h, void *userdata), void *userdata) {
