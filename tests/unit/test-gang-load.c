@@ -95,4 +95,96 @@ static void test_more_than_may_be_active(void) {
         gang_free(w.g);
 }
 
-TEST_MAIN(test_more_than_may_be_active)
+/* --- A clock that is behind --------------------------------------------------------------------------- */
+
+/* Another planner takes over, by a clock that is a day behind; its hosts are there again after a lease. */
+static void take_over_behind(struct world *w) {
+        struct gang *old = w->g;
+
+        w->now -= DAY;
+        w->g = world_reload(w);
+        gang_free(old);
+        for (unsigned s = 0; s < w->slices; s++)
+                for (unsigned h = 0; h < w->hosts; h++)
+                        if (w->host[s][h].there)
+                                ASSERT_OK(world_say(w, s, h));
+        world_settle(w);
+}
+
+/* Seconds until the run is in this state. */
+static unsigned seconds_until(struct world *w, const char *state) {
+        unsigned n = 0;
+
+        for (; !streq(world_state(w), state) && n < 1000; n++)
+                world_wait(w, USEC_PER_SEC);
+        return n;
+}
+
+static void test_refused_run_behind(void) {
+        struct world w;
+
+        world_new(&w, 1, 2);
+        world_join_all(&w);
+        w.host[0][1].refuses = "the disk is full";
+        ASSERT_OK(world_want(&w, world_intent("a1", 1, 1, 0)));
+        world_settle(&w);
+        ASSERT_STREQ(world_state(&w), "waiting");
+        ASSERT_EQ(world_generation(&w), 1);
+        w.host[0][1].refuses = NULL;
+        take_over_behind(&w);
+        ASSERT_TRUE(seconds_until(&w, "running") <= O.backoff_max / USEC_PER_SEC + 1);
+        ASSERT_EQ(world_generation(&w), 2);
+        gang_free(w.g);
+}
+
+static void test_waiting_run_behind(void) {
+        struct world w;
+
+        world_new(&w, 1, 2);
+        world_join_all(&w);
+        ASSERT_OK(world_want(&w, world_intent("a1", 2, 2, 0)));
+        world_settle(&w);
+        take_over_behind(&w);
+        ASSERT_TRUE(json_integer_value(json_object_get(world_run(&w), "since")) <= (json_int_t) w.now);
+        ASSERT_TRUE(seconds_until(&w, "ended") <= 600);
+        ASSERT_STREQ(world_text(world_run(&w), "outcome"), "late");
+        gang_free(w.g);
+}
+
+static void test_last_call_behind(void) {
+        struct world w;
+
+        world_new(&w, 1, 2);
+        world_join_all(&w);
+        ASSERT_OK(world_want(&w, world_intent("a1", 1, 2, 0)));
+        world_settle(&w);
+        ASSERT_STREQ(world_state(&w), "waiting");
+        take_over_behind(&w);
+        ASSERT_TRUE(seconds_until(&w, "running") <= O.last_call / USEC_PER_SEC);
+        gang_free(w.g);
+}
+
+/* A run that lost a slice shrinks as soon as if the clock had not changed. */
+static void test_missing_host_behind(void) {
+        struct world w;
+        const json_t *missing;
+
+        world_new(&w, 2, 2);
+        world_join_all(&w);
+        ASSERT_OK(world_want(&w, world_intent("a1", 1, 2, 0)));
+        world_settle(&w);
+        ASSERT_STREQ(world_state(&w), "running");
+        world_gone(&w, 1, 1);
+        world_step(&w);
+        take_over_behind(&w);
+        missing = json_array_get(json_object_get(gang_record(w.g, "slice/s1"), "missing"), 0);
+        ASSERT_TRUE(json_integer_value(json_object_get(missing, "since")) == (json_int_t) w.now);
+        for (unsigned n = 0; world_width(&w) == 2 && n < 2000; n++)
+                world_wait(&w, USEC_PER_SEC);
+        ASSERT_EQ(world_width(&w), 1);
+        ASSERT_STREQ(world_state(&w), "running");
+        gang_free(w.g);
+}
+
+TEST_MAIN(test_more_than_may_be_active, test_refused_run_behind, test_waiting_run_behind,
+          test_last_call_behind, test_missing_host_behind)
