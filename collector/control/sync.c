@@ -124,6 +124,11 @@ static unsigned sync_same(struct registry *r, const struct request *q, void *cal
 
         if (!s || !streq(s->incarnation, q->incarnation))
                 return ask_for_member(r, ret);
+        if (!gang_is_live(r->gang, q->slice, q->worker, q->incarnation)) {
+                registry_drop(r, s, false); /* its host is another worker now */
+                registry_arm(r);
+                return ask_for_member(r, ret);
+        }
         if (q->leaves) {
                 registry_drop(r, s, true);
                 registry_arm(r);
