@@ -7,19 +7,23 @@
 #include "json_text.h"
 #include "log.h"
 #include "texts.h"
+#include "utf8.h"
 
 #define BY_MAX 640
 
-/* Every call that acts leaves an event: who, what, when, result. */
+/* Every call that acts leaves an event: who, what, when, result. Some of what came may be no UTF-8, or cut
+ * inside a character. */
 static void audit_call(const struct api *a, const char *method, const char *path, const char *by,
                        const char *result, unsigned status) {
-        char call[400], sentence[EVENT_SENTENCE_MAX];
+        char asked[400], call[400], said[GANG_WHY_MAX], sentence[EVENT_SENTENCE_MAX];
         const struct event *e = EVENT_AS(API_ACTED, status < 300 ? SEVERITY_INFO : SEVERITY_WARN,
                                          .call = call, .caller = by, .uid = EVENT_ABSENT,
                                          .pid = EVENT_ABSENT, .address = NULL, .status = status,
-                                         .result = result);
+                                         .result = said);
 
-        (void) snprintf(call, sizeof(call), "%s %.380s", method, path);
+        (void) snprintf(asked, sizeof(asked), "%s %.380s", method, path);
+        utf8_copy_line(call, sizeof(call), asked);
+        utf8_copy_line(said, sizeof(said), result);
         log_notice("%s", event_sentence(e, sentence));
         if (store_event_alone(a->store, e, "", "", -1, clock_real(a->clock)) >= 0)
                 follow_news(a->follow);

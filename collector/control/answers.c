@@ -99,6 +99,18 @@ static struct view **bucket_of_slice(struct answers *a, const char *slice) {
         return &a->views[fnv_text(FNV_BEGIN, slice) % ELEMENTSOF(a->views)];
 }
 
+void answers_forget(struct answers *a, const char *slice) {
+        struct view **at = bucket_of_slice(a, slice), *v;
+
+        while (*at && !streq((*at)->slice, slice))
+                at = &(*at)->next;
+        v = *at;
+        if (!v)
+                return;
+        *at = v->next;
+        view_free(v);
+}
+
 static int view_add(struct view *v, struct record *r) {
         if (!r)
                 return 0;

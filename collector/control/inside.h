@@ -42,6 +42,8 @@ struct answers {
         char store[CONTROL_ID_MAX];
 };
 void answers_clear(struct answers *a);
+/* What is kept for the hosts of a slice that is gone; one who still asks from there has it made again. */
+void answers_forget(struct answers *a, const char *slice);
 
 struct reader { /* who asks */
         const char *slice, *host;

@@ -5,6 +5,7 @@
 #include "log.h"
 
 #define RETRY          USEC_PER_SEC /* after a batch that was not written */
+#define SLICE_KEY      "slice/"
 #define DECISION_SHARE 4 /* at most a fifth of the time is spent on decisions, when there is always one */
 
 /* --- Decided, stored, published ---------------------------------------------------------------------- */
@@ -70,6 +71,8 @@ static void publish_written(struct registry *r) {
                 if (registry_is_published(key) &&
                     records_put(&r->records, key, json_incref(value), urgent, revision) < 0)
                         log_error("registry: out of memory: %s is not sent to hosts", key);
+                if (!value && startswith(key, SLICE_KEY))
+                        answers_forget(&r->answers, key + strlen(SLICE_KEY));
                 if (!value)
                         (void) json_object_del(r->kept, key); /* or it never was there */
                 else if (json_object_set(r->kept, key, value) < 0)
@@ -239,12 +242,16 @@ void registry_decide_soon(struct registry *r) {
 
 void registry_drop(struct registry *r, struct session *s, bool shut_down) {
         void *call = sessions_take_call(&r->sessions, s);
+        char key[GANG_KEY_MAX];
 
         if (call)
                 r->o.answer(call, 200, answers_without(&r->answers, true, json_null()), r->o.userdata);
         (void) gang_gone(r->gang, s->slice, s->worker, s->incarnation, shut_down,
                          shut_down ? "it was shut down" : "its lease ended",
                          registry_now(r)); /* or it is another's */
+        (void) snprintf(key, sizeof(key), SLICE_KEY "%s", s->slice);
+        if (!gang_record(r->gang, key)) /* it asked after its slice was gone */
+                answers_forget(&r->answers, s->slice);
         sessions_drop(&r->sessions, s);
         registry_decide_soon(r);
 }

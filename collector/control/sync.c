@@ -2,8 +2,10 @@
 /* What agents ask and say: one request that says, renews the lease and waits for news. */
 #include "inside.h"
 #include "json_text.h"
+#include "utf8.h"
 
 #define REQUEST_MAX (256 * 1024)
+#define SHOWN_MAX   64 /* of what came, in a reason: it may be cut inside a character */
 
 static unsigned refuse_sync(struct registry *r, unsigned status, const char *why,
                             struct registry_body **ret) {
@@ -122,6 +124,11 @@ static unsigned sync_same(struct registry *r, const struct request *q, void *cal
 
         if (!s || !streq(s->incarnation, q->incarnation))
                 return ask_for_member(r, ret);
+        if (!gang_is_live(r->gang, q->slice, q->worker, q->incarnation)) {
+                registry_drop(r, s, false); /* its host is another worker now */
+                registry_arm(r);
+                return ask_for_member(r, ret);
+        }
         if (q->leaves) {
                 registry_drop(r, s, true);
                 registry_arm(r);
@@ -190,11 +197,12 @@ static unsigned sync_member(struct registry *r, const struct request *q, void *c
 
 /* A slice, and so a run, never spans two tenants: a host that came to the wrong one is refused. */
 static unsigned refuse_tenant(struct registry *r, const char *tenant, struct registry_body **ret) {
-        char why[200];
+        char why[200], shown[SHOWN_MAX];
 
+        utf8_copy_line(shown, sizeof(shown), tenant);
         (void) snprintf(why, sizeof(why),
-                        "this collector serves the tenant \"%.64s\", and the host is of \"%.64s\"",
-                        r->o.tenant, tenant);
+                        "this collector serves the tenant \"%.64s\", and the host is of \"%s\"",
+                        r->o.tenant, shown);
         return refuse_sync(r, 404, why, ret);
 }
 
@@ -220,11 +228,13 @@ static bool may_say(const struct registry *r, const struct request *q, struct re
         const char *host = m ? json_text_of(m, "host") : s ? s->host : "",
                    *slice = m ? json_text_of(m, "slice") : q->slice;
         json_int_t number = m ? json_integer_value(worker) : (json_int_t) q->worker;
+        char shown[SHOWN_MAX];
 
         if (who->host && *host && !streq(host, who->host)) {
+                utf8_copy_line(shown, sizeof(shown), host);
                 (void) snprintf(who->why, sizeof(who->why),
-                                "this caller is host %.63s, and it speaks for host %.63s (HostFrom=)",
-                                who->host, host);
+                                "this caller is host %.63s, and it speaks for host %s (HostFrom=)",
+                                who->host, shown);
                 return false;
         }
         if (is_another_machine(who->instance, json_text_of(m, "id"))) {

@@ -314,7 +314,7 @@ static int take_figures(struct pace *p, struct store *s, const struct pace_sourc
                            .retransmits = seconds_of(v, "retransmits") },
         };
         struct pace_verdict verdict;
-        int r = f.run && *f.run && at > 0 ? pace_take(p, who, &f, &verdict) : 0;
+        int r = f.run && *f.run && at > 0 ? pace_take(p, who, &f, now, &verdict) : 0;
 
         return r <= 0 ? r : report_straggler(s, &verdict, now);
 }

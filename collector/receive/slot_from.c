@@ -3,6 +3,7 @@
 
 #include "log.h"
 #include "texts.h"
+#include "utf8.h"
 
 #define NAMES_MAX 8
 #define HOST_MAX  64 /* bytes of a host's name with its end, as docs/registry.md has it */
@@ -38,6 +39,18 @@ static bool fill_name(const char *name, const char *slice, unsigned worker, char
         return at > 0;
 }
 
+/* Names as they came may be cut inside a character. */
+static void say_whose(const char *given, const char *slice, unsigned worker, const char *host,
+                      char why[static SLOT_FROM_WHY_MAX]) {
+        char shown_given[HOST_MAX], shown_slice[HOST_MAX], shown_host[HOST_MAX];
+
+        utf8_copy_line(shown_given, sizeof(shown_given), given);
+        utf8_copy_line(shown_slice, sizeof(shown_slice), slice);
+        utf8_copy_line(shown_host, sizeof(shown_host), host);
+        (void) snprintf(why, SLOT_FROM_WHY_MAX, "worker %u of slice %s is %s%s's, not host %s's (SlotFrom=)",
+                        worker, shown_slice, given ? "host " : "nobody", shown_given, shown_host);
+}
+
 bool slot_from_gives(struct slot_from *f, const char *slice, unsigned worker, const char *host,
                      char why[static SLOT_FROM_WHY_MAX]) {
         char key[96], name[HOST_MAX] = "", wrong[NAME_LIST_WHY_MAX];
@@ -52,9 +65,7 @@ bool slot_from_gives(struct slot_from *f, const char *slice, unsigned worker, co
                         given = name;
         if (given && streq(given, host))
                 return true;
-        (void) snprintf(why, SLOT_FROM_WHY_MAX, "worker %u of slice %.63s is %s%.63s's, not host %.63s's "
-                        "(SlotFrom=)",
-                        worker, slice, given ? "host " : "nobody", given ? given : "", host);
+        say_whose(given, slice, worker, host, why);
         return false;
 }
 

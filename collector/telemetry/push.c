@@ -240,15 +240,18 @@ int push_store(struct store *s, const struct push *push, usec_t now, struct inge
                 .done = on_done,
                 .userdata = &rows,
         };
+        char other[64]; /* the name may be cut inside a character */
         int r;
 
         *ret = (struct ingest_result) { 0 };
         r = ingest_request(push->kind, push->data, push->len, &visitor, ret);
         ret->lines = rows.lines;
-        if (r == -EACCES)
+        if (r == -EACCES) {
+                utf8_copy_line(other, sizeof(other), rows.other);
                 (void) snprintf(ret->why, sizeof(ret->why),
-                                "this caller is host %.63s, and the push is of host %.63s",
-                                push->proved, rows.other);
+                                "this caller is host %.63s, and the push is of host %s",
+                                push->proved, other);
+        }
         if (r == -EALREADY)
                 return 0;
         return r < 0 ? r : 1;

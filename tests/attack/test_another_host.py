@@ -4,7 +4,7 @@
 import json
 import unittest
 
-from attack_case import AGENT, ACTOR, HOST, Attack, member, otlp
+from attack_case import AGENT, ACTOR, HOST, PROTOBUF, Attack, member, otlp
 import capture_wire
 
 
@@ -107,6 +107,39 @@ class AnotherHost(Attack):
                              r"refused, this caller is host \1, and it speaks for host ")
         text = self.people_text("/metrics")
         self.assertIn("tpu_collectord_refused_for_another_host_total 41", text)
+
+    def test_names_that_are_cut(self):
+        """A name of 80 bytes that a reason cuts inside a character: it is refused in words, and an event."""
+        self.collector(SlotFrom="{slice}-w-{worker}")
+        long, shown = "é" * 40, "é" * 31 + "?"
+        self.refuses(self.sync("a", member=member(long)), "host a", shown)
+        self.refuses(self.sync("b", member=member("b", long)), "of slice " + shown)
+        self.assertEqual([shown in e["body"] for e in self.refusals()], [True, True])
+
+    def test_push_of_a_name_that_is_cut(self):
+        """It is refused alone: what others push at the same moment is stored."""
+        self.collector()
+        foreign, own = self.connect("a"), self.connect("b")
+        for c in foreign, own:  # its handshake is over before both push
+            c.connect()
+        text = otlp.log("tpu.x", "text")
+        for c, host in (foreign, "é" * 40), (own, "b"):
+            c.request("POST", "/v1/logs", otlp.request(resource(host), [text]), PROTOBUF)
+        refused, stored = foreign.getresponse(), own.getresponse()
+        self.assertEqual((refused.status, stored.status), (403, 200))
+        self.assertIn(("é" * 31 + "?").encode(), refused.read())
+        self.assertIn("é" * 31 + "?", self.refusals()[0]["body"])
+        self.assertEqual(self.c.sql("SELECT count(*) FROM events WHERE name = 'tpu.x'"), [(1,)])
+
+    def test_a_person_is_audited_nevertheless(self):
+        """Also where the reason of the answer cuts what the person wrote."""
+        self.collector()
+        c = self.connect("actor", self.c.api)
+        intent = {"name": "aé" + "é" * 40, "user": "alice", "argv": ["x"], "slices": ["s0"]}
+        r = self.ask(c, "POST", "/api/v1/runs", json.dumps(intent), {"Content-Type": "application/json"})
+        self.assertEqual(r.status, 400, r.content)
+        told = self.people("/api/v1/events?name=tpu.api.acted&limit=1000").json["events"]
+        self.assertEqual([e["attributes"]["status"] for e in told], [400])
 
     def people_text(self, path):
         c = self.connect("reader", self.c.api)

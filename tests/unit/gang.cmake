@@ -1,5 +1,6 @@
 unit_test(gang-slices KNOWS base gang)
 unit_test(gang-runs KNOWS base gang)
+unit_test(gang-load KNOWS base gang)
 unit_test(gang-captures KNOWS base gang)
 unit_test(gang-refusals KNOWS base gang)
 unit_test(gang-random KNOWS base gang)

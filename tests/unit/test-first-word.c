@@ -199,6 +199,28 @@ static void test_runs_of_one_host(void) {
         s.words = first_words_free(s.words);
 }
 
+/* A host that speaks ahead of a run, in a generation that never comes: its own hosts are heard once nobody
+ * spoke so for two minutes. */
+static void test_ahead_of_a_run(void) {
+        const struct first_word_source liar = { "liar", "s9", 0 };
+        struct scene s = scene_new();
+        json_t *figure =
+                json_pack("{s:s, s:I}", "run", "train", "generation", (json_int_t) (INT64_C(1) << 62));
+
+        ASSERT_OK(first_words_take(s.words, &liar, figure, s.now));
+        json_decref(figure);
+        for (unsigned second = 0; second <= 121; second++) {
+                for (int h = 0; h < HOSTS; h++)
+                        say(&s, h, 1, ring_of(h, 2));
+                judge(&s, NULL);
+                s.now += USEC_PER_SEC;
+        }
+        ASSERT_EQ(s.said, 1);
+        ASSERT_EQ(s.last.hosts, HOSTS);
+        ASSERT_STREQ(s.last.host, "h2");
+        s.words = first_words_free(s.words);
+}
+
 /* Two hosts say that an address is theirs: it is nobody's. */
 static void test_address_of_two(void) {
         struct scene s = scene_new();
@@ -215,4 +237,5 @@ static void test_address_of_two(void) {
         s.words = first_words_free(s.words);
 }
 
-TEST_MAIN(test_all_say, test_most_say, test_nobody_and_nonsense, test_runs_of_one_host, test_address_of_two)
+TEST_MAIN(test_all_say, test_most_say, test_nobody_and_nonsense, test_runs_of_one_host,
+          test_ahead_of_a_run, test_address_of_two)

@@ -206,7 +206,7 @@ static void go_on(struct world *w, unsigned tens, double step, bool looks, size_
                         f.owed = w->owed[h];
                         for (enum own_cost c = 0; c < _OWN_COST_MAX; c++)
                                 f.costs.seconds[c] = c == OWN_WORK ? w->cpu[h] : 0;
-                        switch (pace_take(w->pace, &who, &f, &w->last)) {
+                        switch (pace_take(w->pace, &who, &f, f.at, &w->last)) {
                         case 0:
                                 break;
                         case 1:

@@ -29,7 +29,7 @@ static int report(struct world *w, const struct pace_source *who, const char *ru
                 .run = run, .at = at, .step = step, .user = user, .system = system, .waited = waited
         };
 
-        return pace_take(w->pace, who, &f, &w->last);
+        return pace_take(w->pace, who, &f, MAX(at, w->now), &w->last);
 }
 
 /* Pushes of n hosts for so long: steps of that many seconds; each host computes for busy[i] of a step. */
@@ -151,8 +151,9 @@ static void test_disorder(void) {
         (void) pace_free(w.pace);
 }
 
-/* A host that speaks of more runs than are kept: those of others are watched as before. */
-static void test_runs_of_one_host(void) {
+/* A host that speaks of more runs than are kept, of each first at a time apart from the others' and then of
+ * all as of now: those of others are watched as before. */
+static void runs_of_one_host(usec_t apart) {
         const double healthy[] = { 0.15, 0.14, 0.16, 0.15 }, slow[] = { 0.15, 0.84, 0.16, 0.15 };
         const struct pace_source liar = { 77, "liar", NULL, -1 };
         struct world w = world_new();
@@ -160,14 +161,21 @@ static void test_runs_of_one_host(void) {
 
         for (unsigned minute = 0; minute < 10; minute++) {
                 for (unsigned i = 0; i < 2 * PACE_RUNS_MAX; i++) {
-                        (void) snprintf(name, sizeof(name), "run%u", i);
-                        ASSERT_OK(report(&w, &liar, name, 1, 0, 0, 0, w.now));
+                        usec_t before = i < PACE_RUNS_MAX ? (PACE_RUNS_MAX - i) * apart : 0;
+
+                        (void) snprintf(name, sizeof(name), "run%u", i % PACE_RUNS_MAX);
+                        ASSERT_OK(report(&w, &liar, name, 1, 0, 0, 0, w.now - before));
                 }
                 run(&w, "train", 4, 0.7, healthy, MINUTES(1));
         }
         run(&w, "train", 4, 1.4, slow, 150 * USEC_PER_SEC);
         ASSERT_EQ(w.told, 1);
         (void) pace_free(w.pace);
+}
+
+static void test_runs_of_one_host(void) {
+        runs_of_one_host(0);
+        runs_of_one_host(PACE_FORGOTTEN + USEC_PER_SEC);
 }
 
 TEST_MAIN(test_slow, test_runs_of_one_host, test_nobody, test_not_one_run, test_disorder)

@@ -118,11 +118,21 @@ static void lead(uint64_t term, const json_t *records) {
         ASSERT_OK(fake.base.events->led(records, fake.base.userdata));
 }
 
-static unsigned sync_of(unsigned worker) {
+/* proved: the host that the caller is; NULL: it proves none. */
+static unsigned sync_text(const char *text, const char *proved) {
         static char call;
         struct registry_body *body;
-        char text[600];
         unsigned status;
+
+        status = registry_sync(r, &(struct registry_speaker){ .host = proved }, text, strlen(text), &call,
+                               &body);
+        if (status != 0)
+                on_answer(&call, status, body, NULL);
+        return status;
+}
+
+static unsigned sync_of(unsigned worker) {
+        char text[600];
 
         (void) snprintf(text, sizeof(text),
                         "{\"v\":1,\"wait\":0,\"member\":{\"v\":1,\"slice\":\"s0\",\"worker\":%u,"
@@ -130,10 +140,7 @@ static unsigned sync_of(unsigned worker) {
                         "\"incarnation\":\"a%u\",\"address\":[\"10.0.0.1\"],\"hosts\":2,\"state\":\"ready\","
                         "\"runs\":[]}}",
                         worker, worker, worker, worker);
-        status = registry_sync(r, &(struct registry_speaker){ 0 }, text, strlen(text), &call, &body);
-        if (status != 0)
-                on_answer(&call, status, body, NULL);
-        return status;
+        return sync_text(text, NULL);
 }
 
 static void test_leading(void) {
@@ -365,6 +372,67 @@ static void test_waiting_runs_crowd_nothing_out(void) {
         json_decref(none);
 }
 
+/* --- A host that moves -------------------------------------------------------------------------------- */
+
+/* The only worker of slice mN, in the N-th life of its boot. */
+static void join_slice(unsigned n) {
+        char text[600];
+
+        (void) snprintf(text, sizeof(text),
+                        "{\"v\":1,\"wait\":0,\"member\":{\"v\":1,\"slice\":\"m%u\",\"worker\":0,"
+                        "\"host\":\"h\",\"id\":\"i\",\"machine\":\"m\",\"incarnation\":\"b.%04u\","
+                        "\"address\":[\"10.0.0.1\"],\"hosts\":1,\"state\":\"ready\",\"runs\":[]}}",
+                        n, n);
+        seen.n = 0;
+        ASSERT_EQ(sync_text(text, "h"), 0);
+        while (!strstr(seen.body[0], "\"slice/m") || seen.n == 0)
+                ASSERT_TRUE(sd_event_run(event, 30 * USEC_PER_SEC) > 0);
+}
+
+static unsigned say_same(unsigned n, bool leaves) {
+        char text[200];
+
+        (void) snprintf(text, sizeof(text),
+                        "{\"v\":1,\"wait\":5,\"same\":\"m%u/0\",\"incarnation\":\"b.%04u\","
+                        "\"since\":\"%s.%" PRIu64 "\",\"leave\":%s}",
+                        n, n, r->answers.epoch, r->records.revision, leaves ? "true" : "false");
+        return sync_text(text, "h");
+}
+
+static size_t count_views(void) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(r->answers.views); i++)
+                n += r->answers.views[i] != NULL;
+        return n;
+}
+
+/* Where it was nothing is left of it: whether it left, or a question of its earlier life is still open and
+ * another comes late. */
+static void test_moves(void) {
+        json_t *none = json_object();
+
+        memset(&seen, 0, sizeof(seen));
+        fake.at_once = true;
+        lead(21, none);
+        for (unsigned i = 0; i < 100; i++) {
+                if (i % 2 == 1)
+                        ASSERT_EQ(say_same(i - 1, true), 200);
+                join_slice(i);
+                ASSERT_EQ(say_same(i, false), 0);
+                if (i == 0)
+                        continue;
+                seen.n = 0;
+                ASSERT_EQ(say_same(i - 1, false), 200);
+                ASSERT_TRUE(strstr(seen.body[seen.n - 1], "\"tell\":true"));
+                ASSERT_EQ(registry_members(r), 1);
+        }
+        ASSERT_EQ(count_views(), 1);
+        fake.leads = fake.at_once = false;
+        ASSERT_EQ(sync_of(1), 503);
+        json_decref(none);
+}
+
 int main(void) {
         _cleanup_scratch_ struct scratch s = scratch_new();
         char path[512], aside[300], why[256];
@@ -385,9 +453,10 @@ int main(void) {
         test_lost_while_deciding();
         test_forgotten_runs_crowd_nothing_out();
         test_waiting_runs_crowd_nothing_out();
+        test_moves();
         r = control_registry_free(r);
         (void) sd_event_unref(event);
         (void) store_free(store);
-        printf("5 tests passed\n");
+        printf("6 tests passed\n");
         return 0;
 }

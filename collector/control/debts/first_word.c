@@ -182,6 +182,15 @@ static int take_debts(struct run_said *r, struct speaker *s, const json_t *debts
         return 0;
 }
 
+/* Nothing of what was said before holds. */
+static void begin_anew(struct run_said *r, uint64_t generation) {
+        clear_run(r);
+        r->generation = generation;
+        r->since = 0;
+        r->word = (struct first_word){ .at = 0 };
+        r->due = USEC_INFINITY;
+}
+
 int first_words_take(struct first_words *w, const struct first_word_source *who, const json_t *figure,
                      usec_t now) {
         const char *name = json_text_of(figure, "run");
@@ -197,15 +206,14 @@ int first_words_take(struct first_words *w, const struct first_word_source *who,
         k = get_run(w, who, name, now, &r);
         if (!r)
                 return k;
+        if (r->heard + FIRST_WORD_KEPT < now) { /* else who speaks of a run ahead mutes it for ever */
+                r->first = number_of(who);
+                begin_anew(r, 0);
+        }
         if (generation < r->generation)
                 return 0;
-        if (generation > r->generation) { /* another start: nothing of the one before holds */
-                clear_run(r);
-                r->generation = generation;
-                r->since = 0;
-                r->word = (struct first_word){ .at = 0 };
-                r->due = USEC_INFINITY;
-        }
+        if (generation > r->generation) /* another start */
+                begin_anew(r, generation);
         s = get_speaker(r, who);
         if (!s)
                 return r->n == DEBTS_HOSTS_MAX ? 0 : -ENOMEM;

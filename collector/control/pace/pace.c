@@ -63,8 +63,8 @@ static size_t runs_begun_by(const struct pace *p, int64_t host, usec_t now) {
         return n;
 }
 
-/* 0 and *ret NULL: as many runs as are kept, of all or of this host. */
-static int find_run(struct pace *p, const struct pace_source *who, const char *name, usec_t now,
+/* 0 and *ret NULL: as many runs as are kept, of all or of this host. at: what the host says that it is. */
+static int find_run(struct pace *p, const struct pace_source *who, const char *name, usec_t at, usec_t now,
                     struct pace_run **ret) {
         struct pace_run *run;
 
@@ -85,7 +85,7 @@ static int find_run(struct pace *p, const struct pace_source *who, const char *n
         (void) snprintf(run->name, sizeof(run->name), "%s", name);
         run->first = who->host;
         run->named = run->last = -1;
-        run->judged = now;
+        run->judged = at;
         *ret = p->runs[p->n++] = run;
         return 0;
 }
@@ -106,9 +106,9 @@ static struct runner *find_runner(struct pace_run *run, const struct pace_source
 }
 
 /* 0 and *ret NULL: not one that is watched. */
-static int find_runner_of(struct pace *p, const struct pace_source *who, const char *name, usec_t now,
-                          struct pace_run **ret_run, struct runner **ret) {
-        int e = find_run(p, who, name, now, ret_run);
+static int find_runner_of(struct pace *p, const struct pace_source *who, const struct pace_figures *f,
+                          usec_t now, struct pace_run **ret_run, struct runner **ret) {
+        int e = find_run(p, who, f->run, f->at, now, ret_run);
 
         *ret = *ret_run ? find_runner(*ret_run, who) : NULL;
         if (!*ret)
@@ -267,11 +267,11 @@ static bool is_known(double seconds) {
         return isfinite(seconds) && seconds >= 0;
 }
 
-int pace_take(struct pace *p, const struct pace_source *who, const struct pace_figures *f,
+int pace_take(struct pace *p, const struct pace_source *who, const struct pace_figures *f, usec_t now,
               struct pace_verdict *ret) {
         struct runner *r;
         struct pace_run *run;
-        int e = find_runner_of(p, who, f->run, f->at, &run, &r);
+        int e = find_runner_of(p, who, f, now, &run, &r);
 
         if (e < 0 || !r || f->at < r->at)
                 return e; /* figures that come late say nothing of now */

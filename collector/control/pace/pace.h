@@ -14,7 +14,8 @@
  * of the others.
  *
  * That a host is slow no more is said, too. Pure: time is the caller's, in µs since 1970 as the hosts say
- * it. Bounded: PACE_RUNS_MAX runs, those not heard of for PACE_FORGOTTEN make room.
+ * it. Bounded: PACE_RUNS_MAX runs. Those not heard of for PACE_FORGOTTEN, by the caller's own clock, make
+ * room: what a host says of the time takes nobody's place.
  */
 #include "base.h"
 #include "straggler.h"
@@ -69,6 +70,6 @@ struct pace_figures {
                 owed; /* at its sockets, since its agent started; in how many it had all and owed all */
         struct own_costs costs; /* since the run began */
 };
-/* 1: *ret says who slows the run down, or that it does no more, once each; 0; -ENOMEM. */
-int pace_take(struct pace *p, const struct pace_source *who, const struct pace_figures *f,
+/* now: the caller's own time. 1: *ret says who slows the run down, or that it does no more, once each; 0; -ENOMEM. */
+int pace_take(struct pace *p, const struct pace_source *who, const struct pace_figures *f, usec_t now,
               struct pace_verdict *ret);

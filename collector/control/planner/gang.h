@@ -60,6 +60,9 @@ int gang_say(struct gang *g, const json_t *member, usec_t now, char why[static G
 int gang_gone(struct gang *g, const char *slice, unsigned worker, const char *incarnation, bool shut_down,
               const char *why, usec_t now);
 
+/* Whether the host has the worker id, in this life. */
+bool gang_is_live(const struct gang *g, const char *slice, unsigned worker, const char *incarnation);
+
 /*
  * What people want: intent/RUN, order/HOST, site/mode, capture/SLICE, pairs/SLICE; NULL takes it back, but
  * what was measured stays (-EINVAL).

@@ -127,15 +127,9 @@ static struct gang_run *run_new(struct gang_intent *i, uint64_t generation, usec
 }
 
 /* A new run; an ended one of the same name makes room, its generation goes on. */
-static int add_run(struct gang *g, struct gang_intent *i, usec_t now, struct gang_run **ret,
-                   char why[static GANG_WHY_MAX]) {
+static int add_run(struct gang *g, struct gang_intent *i, usec_t now, struct gang_run **ret) {
         struct gang_run *old = gang_run_find(g, i->spec->name), *r = NULL;
-        size_t active = 0;
 
-        for (size_t k = 0; k < g->n_runs; k++)
-                active += g->runs[k]->state != RUN_ENDED;
-        if (active >= GANG_RUNS_MAX)
-                return why_fail(why, -E2BIG, "%d runs have not ended, which is the limit", GANG_RUNS_MAX);
         if (grow(&g->runs, &g->runs_size, g->n_runs + 1, sizeof(struct gang_run *)) >= 0)
                 r = run_new(i, old ? old->generation : 0, now);
         if (!r)
@@ -185,6 +179,14 @@ static int take_back(struct gang *g, const char *name) {
         return record_putf(g, NULL, "intent/%s", name);
 }
 
+static size_t active_runs(const struct gang *g) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < g->n_runs; i++)
+                n += g->runs[i]->state != RUN_ENDED;
+        return n;
+}
+
 static int want_intent(struct gang *g, struct gang_intent *i, usec_t now, char why[static GANG_WHY_MAX]) {
         struct gang_run *r = gang_run_find(g, i->spec->name);
         int x;
@@ -196,7 +198,9 @@ static int want_intent(struct gang *g, struct gang_intent *i, usec_t now, char w
                                 "a run of the name %s has not ended: stop it first (tpuctl stop %s), or "
                                 "take another name",
                                 i->spec->name, i->spec->name);
-        x = add_run(g, i, now, &r, why);
+        if (active_runs(g) >= GANG_RUNS_MAX)
+                return why_fail(why, -E2BIG, "%d runs have not ended, which is the limit", GANG_RUNS_MAX);
+        x = add_run(g, i, now, &r);
         return x < 0 ? x : record_putf(g, json_incref(r->intent.value), "intent/%s", r->intent.spec->name);
 }
 
@@ -217,7 +221,8 @@ int intent_want(struct gang *g, const char *name, const json_t *v, usec_t now,
         return r;
 }
 
-/* As kept: an intent without a run is one that nobody has decided about yet. */
+/* As kept: an intent without a run is one that nobody has decided about yet, or whose run is loaded later;
+ * which have ended is not known before. */
 int intent_restore(struct gang *g, const char *name, const json_t *v, char why[static GANG_WHY_MAX]) {
         struct gang_run *r = gang_run_find(g, name);
         struct gang_intent i = { 0 };
@@ -229,7 +234,7 @@ int intent_restore(struct gang *g, const char *name, const json_t *v, char why[s
                 return 0;
         }
         if (x >= 0)
-                x = add_run(g, &i, g->now, &r, why);
+                x = add_run(g, &i, g->now, &r);
         intent_clear(&i);
         return x;
 }

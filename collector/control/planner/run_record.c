@@ -159,6 +159,18 @@ static int load_numbers(struct gang_run *r, const json_t *v, char why[static GAN
         return 0;
 }
 
+/* The leader before may have had a clock that is ahead: nothing is waited for longer than from now on. */
+static void clamp_times(const struct gang *g, struct gang_run *r) {
+        usec_t wait = r->intent.spec->wait;
+
+        r->since = MIN(r->since, g->now);
+        r->watch.quiet = MIN(r->watch.quiet, g->now);
+        r->stalled = MIN(r->stalled, g->now);
+        r->not_before = MIN(r->not_before, g->now + g->o.backoff_max);
+        r->last_call = MIN(r->last_call, g->now + run_last_call(g, r));
+        r->deadline = wait > 0 ? MIN(r->deadline, g->now + wait) : 0;
+}
+
 int run_load(struct gang *g, const char *name, const json_t *v, char why[static GANG_WHY_MAX]) {
         const json_t *coordinator = json_object_get(v, "coordinator"),
                      *over = json_object_get(json_object_get(v, "planner"), "over"),
@@ -184,6 +196,7 @@ int run_load(struct gang *g, const char *name, const json_t *v, char why[static 
         }
         (void) load_words(r, v, why);
         (void) load_numbers(r, v, why);
+        clamp_times(g, r);
         (void) snprintf(r->watch.host, sizeof(r->watch.host), "%s", asked);
         r->n_over = (unsigned) json_object_size(over);
         r->dirty = true;

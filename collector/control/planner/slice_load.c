@@ -101,14 +101,13 @@ static int load_missing(struct gang *g, struct slice *s, const json_t *v, char w
         int64_t since;
         int r;
 
-        (void) g;
         if (holder_parse(v, false, &h, why) < 0 || get_text(v, "why", TEXT_MAX, &text, why) < 0 ||
             get_number(v, "since", 0, INT64_MAX, 0, &since, why) < 0)
                 return -EBADMSG;
         r = slice_slot(s, h.worker, &slot);
         if (r < 0 || slot->live)
                 return r;
-        slot->since = (usec_t) since;
+        slot->since = MIN((usec_t) since, g->now); /* the leader before may have had a clock that is ahead */
         free(slot->why);
         slot->why = strdup(text);
         slot_changed(slot);

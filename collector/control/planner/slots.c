@@ -382,13 +382,25 @@ int gang_say(struct gang *g, const json_t *member, usec_t now, char why[static G
 
 /* --- Who goes -------------------------------------------------------------------------------------- */
 
+static struct slot *find_life(const struct slice *s, unsigned worker, const char *incarnation) {
+        struct slot *slot = s && worker < s->n_slots ? slot_at(s, worker) : NULL;
+
+        return slot && slot->live && slot->incarnation &&
+                               streq(json_string_value(slot->incarnation), incarnation)
+                       ? slot
+                       : NULL;
+}
+
+bool gang_is_live(const struct gang *g, const char *slice, unsigned worker, const char *incarnation) {
+        return find_life(slice_find(g, slice), worker, incarnation) != NULL;
+}
+
 int gang_gone(struct gang *g, const char *slice, unsigned worker, const char *incarnation, bool shut_down,
               const char *why, usec_t now) {
         struct slice *s = slice_find(g, slice);
-        struct slot *slot = s && worker < s->n_slots ? slot_at(s, worker) : NULL;
+        struct slot *slot = find_life(s, worker, incarnation);
 
-        if (!slot || !slot->live || !slot->incarnation ||
-            !streq(json_string_value(slot->incarnation), incarnation))
+        if (!slot)
                 return -ENOENT;
         if (replace_text(&slot->why, why) < 0)
                 return -ENOMEM;
