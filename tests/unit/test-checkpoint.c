@@ -24,9 +24,9 @@ static const struct expected lines[] = {
         { "saved a checkpoint at step x", WHOLE, -1, NULL },
         { "Started an asynchronous checkpoint save for step 40", BEGINS, 40, NULL },
         /* Orbax */
-        { "I0426 140438783083712 checkpoint_manager.py:1] [process=0] Saving checkpoint at step 2000", BEGINS,
+        { "I0426 140438783083 checkpoint_manager.py:1] [process=0] Saving checkpoint at step 2000", BEGINS,
           2000, NULL },
-        { "I0426 140438783083712 atomicity.py:847] [process=0][thread=MainThread] Finished saving checkpoint "
+        { "I0426 140438783083 atomicity.py:847] [process=0][thread=MainThread] Finished saving checkpoint "
           "(finalized tmp dir) to `gs://b/run/checkpoints/2000`.",
           WHOLE, 2000, "gs://b/run/checkpoints/2000" },
         { "Finished saving checkpoint (finalized tmp dir) to `/kept/checkpoint_2000`.", WHOLE, 2000,

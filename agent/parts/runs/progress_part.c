@@ -12,6 +12,7 @@
 #include "loop_timer.h"
 #include "metrics_part.h"
 #include "rhythm.h"
+#include "run_samples.h"
 #include "runs_json.h"
 #include "runs_part.h"
 
@@ -302,40 +303,6 @@ static void sample_run(struct sink *s, const struct watched *w) {
         put_int(s, METRIC_RUN_SUSPECTED, r->suspicion.suspected, w->run, NULL, NULL);
 }
 
-static void put_known(struct sink *s, enum metric_id id, double value, const char *run) {
-        if (isfinite(value)) /* else the line did not say */
-                put_double(s, id, value, run, NULL, NULL);
-}
-
-static void sample_last_step(struct sink *s, const struct watched *w) {
-        if (!w->any_step)
-                return;
-        put_uint(s, METRIC_RUN_STEP, w->step.step, w->run, NULL, NULL);
-        put_known(s, METRIC_RUN_TOKENS, w->step.tokens_per_second, w->run);
-        put_known(s, METRIC_RUN_TFLOPS, w->step.tflops, w->run);
-        put_known(s, METRIC_RUN_LOSS, w->step.loss, w->run);
-}
-
-static void sample_steps(struct sink *s, const struct watched *w) {
-        const struct step_times *t = &w->times;
-        const struct sample_histogram h = { .count = t->n,
-                                            .sum = t->sum,
-                                            .min = t->n > 0 ? t->min : NAN,
-                                            .max = t->n > 0 ? t->max : NAN,
-                                            .bounds = step_times_bounds,
-                                            .counts = t->counts,
-                                            .n_bounds = STEP_TIMES_BOUNDS };
-
-        if (t->n > 0)
-                put_histogram(s, METRIC_RUN_STEP_DURATION, &h, w->run, NULL);
-}
-
-static void sample_time(struct sink *s, const struct watched *w) {
-        for (enum goodput_cause c = 0; w->goodput.mark > 0 && c < _GOODPUT_MAX; c++)
-                put_double(s, METRIC_RUN_TIME, (double) w->goodput.spent[c] / USEC_PER_SEC, w->run,
-                           goodput_cause_name(c), NULL);
-}
-
 /* Behind the part "metrics", which has read the host's counters. */
 static void sample_progress(void *self, struct bus_sink *s) {
         struct progress_state *p = self;
@@ -363,9 +330,9 @@ static void sample_progress(void *self, struct bus_sink *s) {
                 count_lost(w, now);
                 silent = silent || silence_due(&w->watch.silence) != USEC_INFINITY;
                 sample_run(&s->sink, w);
-                sample_time(&s->sink, w);
-                sample_last_step(&s->sink, w);
-                sample_steps(&s->sink, w);
+                run_sample_time(&s->sink, w->run, &w->goodput);
+                run_sample_step(&s->sink, w->run, w->any_step ? &w->step : NULL);
+                run_sample_durations(&s->sink, w->run, &w->times);
         }
         if (silent)
                 arm_due(p);
