@@ -37,3 +37,13 @@ void run_sample_durations(struct sink *s, const char *run, const struct step_tim
         if (t->n > 0)
                 put_histogram(s, METRIC_RUN_STEP_DURATION, &h, run, NULL);
 }
+
+void run_sample_checkpoint(struct sink *s, const char *run, const struct checkpoint *c, int64_t steps_since,
+                           usec_t now_real) {
+        usec_t age = now_real - MIN(now_real, c->at_real);
+
+        if (c->at_real > 0)
+                put_double(s, METRIC_RUN_CHECKPOINT_AGE, (double) age / USEC_PER_SEC, run, NULL, NULL);
+        if (steps_since >= 0)
+                put_int(s, METRIC_RUN_CHECKPOINT_STEPS, steps_since, run, NULL, NULL);
+}
