@@ -29,7 +29,7 @@ static const json_t *find_run(const json_t *list, const json_t *run) {
  * launchd's is not. */
 static void add_steps(json_t *runs, const char *root) {
         static const char *const keys[] = { "step", "step_seconds", "goodput", "spent_seconds",
-                                            "suspicion" };
+                                            "checkpoint", "suspicion" };
         struct problem problem;
         json_t *answer = NULL, *run;
         size_t i;
@@ -87,14 +87,23 @@ static bool has_story(const json_t *run) {
                *json_text_of(run, "suspicion") || *json_text_of(run, "why") || *json_text_of(run, "remedy");
 }
 
+/* "train: checkpoint of step 40 is 4 min old, took 31 s; 12 steps since", then where it is. */
+#define CHECKPOINT                                                                                          \
+        "[{checkpoint.at?}{name:lines}: checkpoint[ of step {checkpoint.step}] is {checkpoint.at:age} old"  \
+        "[, took {checkpoint.took_seconds:span}][; {checkpoint.steps_since} steps since]\n"                 \
+        "[  in {checkpoint.path}\n]]"
+
 int screen_host_runs(json_t *answer, usec_t now, FILE *out) {
         const json_t *runs = json_object_get(answer, "runs"), *run;
         size_t i;
         int r = show_list(out, runs, now, run_columns, ELEMENTSOF(run_columns), "no runs on this host\n");
 
-        json_array_foreach(runs, i, run)
+        json_array_foreach(runs, i, run) {
                 if (r == 0 && has_story(run))
                         show(out, run, now, STORY);
+                if (r == 0)
+                        show(out, run, now, CHECKPOINT);
+        }
         return r;
 }
 

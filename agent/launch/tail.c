@@ -2,6 +2,7 @@
 #include "tail.h"
 
 #include "cause.h"
+#include "checkpoint.h"
 #include "child.h"
 #include "io.h"
 #include "journal.h"
@@ -43,8 +44,13 @@ bool tail_line(struct tail_result *t, const char *line, size_t len) {
 }
 
 bool tail_checkpoint(struct tail_result *t, const char *line, size_t len) {
-        t->checkpoint = checkpoint_line_parse(line, MIN(len, (size_t) TAIL_LINE_MAX), &t->checkpoint_step);
-        return !t->checkpoint;
+        struct checkpoint_line c;
+
+        if (!checkpoint_line_parse(line, MIN(len, (size_t) TAIL_LINE_MAX), &c) || c.sign != CHECKPOINT_WHOLE)
+                return true;
+        t->checkpoint = true;
+        t->checkpoint_step = c.step;
+        return false;
 }
 
 /* --- In the child -------------------------------------------------------------------------------------- */

@@ -119,6 +119,7 @@ static const struct {
         { "started an asynchronous checkpoint save", PAUSE_SIGN_NONE, PAUSE_NONE },
         { "saved a checkpoint", PAUSE_ENDS, PAUSE_CHECKPOINT },
         { "saved checkpoint", PAUSE_ENDS, PAUSE_CHECKPOINT },
+        { "saved model checkpoint", PAUSE_ENDS, PAUSE_CHECKPOINT },
         { "checkpoint saved", PAUSE_ENDS, PAUSE_CHECKPOINT },
         { "finished saving checkpoint", PAUSE_ENDS, PAUSE_CHECKPOINT },
         { "saving checkpoint", PAUSE_BEGINS, PAUSE_CHECKPOINT },

@@ -124,42 +124,6 @@ bool step_line_parse(const char *line, size_t len, struct step_line *ret) {
         return false;
 }
 
-/* The number that ends a path in "`"; -1: none does. */
-static int64_t last_number(const char *p, const char *end) {
-        const char *tick = memchr(p, '`', (size_t) (end - p)), *close, *name;
-        uint64_t step;
-
-        close = tick ? memchr(tick + 1, '`', (size_t) (end - tick - 1)) : NULL;
-        name = close ? memrchr(tick + 1, '/', (size_t) (close - tick - 1)) : NULL;
-        if (!name)
-                return -1;
-        return take_step(&(struct text){ name + 1, close }, &step) ? (int64_t) step : -1;
-}
-
-bool checkpoint_line_parse(const char *line, size_t len, int64_t *ret_step) {
-        static const char maxtext[] = "aved a checkpoint at step ",
-                          orbax[] = "Finished saving checkpoint (finalized tmp dir)";
-        struct text t;
-        uint64_t step;
-
-        if (len == 0)
-                return false;
-        len = MIN(len, (size_t) STEP_LINE_MAX);
-        t.end = line + len;
-        t.p = memmem(line, len, maxtext, sizeof(maxtext) - 1);
-        if (t.p) {
-                t.p += sizeof(maxtext) - 1;
-                while (t.end > t.p && (t.end[-1] == '.' || t.end[-1] == '\n')) /* of newer ones */
-                        t.end--;
-                *ret_step = take_step(&t, &step) ? (int64_t) step : -1;
-                return true;
-        }
-        t.p = memmem(line, len, orbax, sizeof(orbax) - 1);
-        if (t.p)
-                *ret_step = last_number(t.p, t.end);
-        return t.p;
-}
-
 /* --- Lines in words of other programs ------------------------------------------------------------------ */
 
 #define LOOKED_AT 1024u /* bytes; the longest of these lines, Megatron's, has below 600 */

@@ -59,10 +59,3 @@ DEFINE_CLEANUP(struct step_expression *, step_expression_free)
 /* A step line of any form: by the expression alone where there is one, else (NULL) by the forms above; what
  * the line does not say is NAN. */
 bool step_of_line(const struct step_expression *e, const char *line, size_t len, struct step_line *ret);
-
-/*
- * True when line says that a checkpoint is whole: MaxText's "saved a checkpoint at step 40", Orbax'
- * "Finished saving checkpoint (finalized tmp dir) to `…/40`". That one was begun is none. *ret_step: -1 when
- * the line does not say.
- */
-bool checkpoint_line_parse(const char *line, size_t len, int64_t *ret_step);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All hosts as people are shown them: members of the registry, and who pushes telemetry. */
+#include <math.h>
+
 #include "api_calls.h"
 #include "json_text.h"
 #include "known_names.h"
@@ -23,7 +25,7 @@ static int on_pushed(const struct store_host *h, void *userdata) {
         struct hosts *l = userdata;
         json_t *v = json_pack(
                 "{s:s, s:o, s:o, s:o, s:s, s:n, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:o, "
-                "s:n, s:n, s:n, s:n, s:n}",
+                "s:n, s:n, s:n, s:n, s:n, s:n}",
                 "name", h->name, "slice", api_text(h->slice), "worker_id", api_number(h->worker_id),
                 "accelerator_type", api_text(h->accelerator_type), "registry", "none", "missing", "state",
                 api_text(h->state), "reasons", api_text(h->reasons), "orders", api_text(NULL), "observe", 0,
@@ -32,7 +34,7 @@ static int on_pushed(const struct store_host *h, void *userdata) {
                 seconds_between(h->last_seen, l->now), "lag_seconds",
                 h->newest ? json_real(seconds_between(h->newest, h->last_seen)) : json_null(), "run",
                 api_text(h->run), "step", api_number(h->step), "topology", "doing", "step_seconds",
-                "goodput", "suspicion");
+                "goodput", "checkpoint", "suspicion");
 
         return v && json_object_set_new(l->pushed, h->name, v) == 0 ? 0 : -ENOMEM;
 }
@@ -46,9 +48,18 @@ static json_t *reported_text(const json_t *report, const char *key) {
         return api_text(*text ? text : NULL);
 }
 
+static json_t *checkpoint_json(const struct run_checkpoint *c) {
+        if (c->at < 0)
+                return json_null();
+        return json_pack("{s:o, s:o, s:o, s:o}", "at", api_time((usec_t) c->at), "step",
+                         api_number(c->step), "took_seconds",
+                         api_real(c->took >= 0 ? (double) c->took / USEC_PER_SEC : NAN), "steps_since",
+                         api_number(c->since));
+}
+
 /* What it says of itself. */
 static json_t *member_json(const struct registry_host *h) {
-        return json_pack("{s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "state",
+        return json_pack("{s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "state",
                          reported_text(h->report, "state"),
                          "reasons", reported_text(h->report, "reasons"), "orders",
                          reported_text(h->report, "orders"), "observe",
@@ -58,7 +69,8 @@ static json_t *member_json(const struct registry_host *h) {
                          reported_text(h->report, "topology"), "doing",
                          api_text(*h->doing ? h->doing : NULL), "step_seconds",
                          h->step_time > 0 ? json_real((double) h->step_time / USEC_PER_SEC) : json_null(),
-                         "goodput", api_real(h->goodput), "suspicion",
+                         "goodput", api_real(h->goodput), "checkpoint",
+                         checkpoint_json(&h->checkpoint), "suspicion",
                          reported_text(h->report, "suspicion"));
 }
 
@@ -86,10 +98,11 @@ static int on_registered(const struct registry_host *h, void *userdata) {
                 (void) json_object_del(more, "step"); /* it is there */
         if (!known)
                 known = json_pack("{s:n, s:n, s:n, s:n, s:b, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n, "
-                                  "s:n, s:n, s:n, s:n}",
+                                  "s:n, s:n, s:n, s:n, s:n}",
                                   "accelerator_type", "state", "reasons", "orders", "observe", 0, "version",
                                   "boot_id", "first_seen", "last_seen", "lag_seconds", "run", "step",
-                                  "missing", "topology", "doing", "step_seconds", "goodput", "suspicion");
+                                  "missing", "topology", "doing", "step_seconds", "goodput",
+                                  "checkpoint", "suspicion");
         if (r == 0 &&
             (!known || json_object_update_missing(v, known) < 0 || json_object_update(v, more) < 0))
                 r = -ENOMEM;

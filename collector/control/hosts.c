@@ -68,6 +68,21 @@ static bool may_speak_of(const struct registry *r, const struct session *s, cons
 const char *const registry_doings[] = { "idle",       "start", "step",  "compile", "checkpoint",
                                         "evaluation", "pause", "stall", NULL };
 
+static const struct run_checkpoint no_checkpoint = { .at = -1, .step = -1, .took = -1, .since = -1 };
+
+#define CHECKPOINT_AT_MAX ((int64_t) 1 << 53) /* the year 2255 */
+
+static struct run_checkpoint checkpoint_of(const json_t *v) {
+        int64_t at = json_known_of(v, "at");
+
+        if (at <= 0 || at > CHECKPOINT_AT_MAX)
+                return no_checkpoint;
+        return (struct run_checkpoint){ .at = at,
+                                        .step = json_known_of(v, "step"),
+                                        .took = json_known_of(v, "took"),
+                                        .since = json_known_of(v, "since") };
+}
+
 static void keep_figure(struct session *s, const char *run, const json_t *v) {
         const json_t *goodput = json_object_get(v, "goodput");
         const char *doing = json_text_of(v, "doing");
@@ -78,6 +93,7 @@ static void keep_figure(struct session *s, const char *run, const json_t *v) {
         s->goodput = json_is_number(goodput) ? json_number_value(goodput) : NAN;
         if (!(s->goodput >= 0 && s->goodput <= 1))
                 s->goodput = NAN;
+        s->checkpoint = checkpoint_of(json_object_get(v, "checkpoint"));
         s->doing[0] = '\0';
         for (size_t i = 0; registry_doings[i]; i++)
                 if (streq(doing, registry_doings[i]))
@@ -93,6 +109,7 @@ void hosts_take_figures(struct registry *r, struct session *s, const json_t *fig
         s->run[0] = s->doing[0] = '\0';
         s->step_time = -1;
         s->goodput = NAN;
+        s->checkpoint = no_checkpoint;
         json_array_foreach (figures, i, v) {
                 const char *run = json_string_value(json_object_get(v, "run"));
 
@@ -146,6 +163,7 @@ static int show_member(const struct showing *w, const struct session *s) {
                                                                    : -1,
                                                  .step_time = s->run[0] ? s->step_time : -1,
                                                  .goodput = s->run[0] ? s->goodput : NAN,
+                                                 .checkpoint = s->run[0] ? s->checkpoint : no_checkpoint,
                                                  .doing = doing_of(s, run, report) },
                         w->userdata);
 }
@@ -167,6 +185,7 @@ static void show_absent(struct showing *w, const char *slice, const json_t *list
                                                  .step = -1,
                                                  .step_time = -1,
                                                  .goodput = NAN,
+                                                 .checkpoint = no_checkpoint,
                                                  .doing = "" };
 
                 if (w->result == 0 && *h.name && worker >= 0 &&

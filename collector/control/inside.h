@@ -81,6 +81,7 @@ struct session {
         char run[64];   /* by its last figures; "": none, or not known */
         int64_t step, step_time; /* likewise, µs; -1 */
         double goodput;          /* likewise; NaN */
+        struct run_checkpoint checkpoint; /* likewise */
         char doing[16];          /* likewise; "" */
         uint64_t since,
                 said;   /* said: the number of what it said last, of this incarnation; 0: it gives none */

@@ -130,6 +130,12 @@ int registry_resign(struct registry *r);
 /* What a host may do: idle, and the words of its figures (docs/registry.md). Ended by NULL. */
 extern const char *const registry_doings[];
 
+/* The last whole checkpoint of a run, as a host's figures say (docs/registry.md); -1: not known. */
+struct run_checkpoint {
+        int64_t at; /* real clock, µs; -1: none */
+        int64_t step, took, since; /* took: µs; since: steps made since then */
+};
+
 /* A host that has, or had, a worker id of a slice. Texts are borrowed inside the visitor, and never NULL. */
 struct registry_host {
         const char *name, *slice;
@@ -143,6 +149,7 @@ struct registry_host {
         int64_t step;         /* likewise; -1 */
         int64_t step_time;    /* by its last figures, µs; -1: not known, as of the others */
         double goodput;       /* 0 to 1; NaN */
+        struct run_checkpoint checkpoint;
         const char *doing;    /* one of registry_doings, "": not known */
 };
 /* All of them, in no order. A non-zero answer ends it and is returned. */

@@ -37,7 +37,8 @@ class Drive:
                                 {"name": "j", "generation": 1, "state": "running", "suspected": 1,
                                  "suspicion": "no step for 40 s"}]),
                             "figures": [{"run": "j", "generation": 1, "at": 1, "step": 12, "step_time": 4000000,
-                                         "doing": "stall", "goodput": 0.9}]})
+                                         "doing": "stall", "goodput": 0.9,
+                                         "checkpoint": {"at": 1, "step": 10, "took": 500000, "since": 2}}]})
         self.case.assertEqual(answer["records"]["slice/h0"]["state"], "forming")
         self.case.assertEqual(self.call("POST", sync, 200,
                                         {"v": 1, "member": member(0, id="x")})["conflict"]["holder"], "h0")

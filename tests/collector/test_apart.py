@@ -39,7 +39,9 @@ class Apart(Case):
         c = self.start()
         self.sync(c, member(0, orders="cordoned: disk"),
                   figures=[{"run": "train", "generation": 2, "at": int(time.time() * 1e6), "step": 41,
-                            "step_time": 4_100_000, "doing": "checkpoint", "goodput": 0.93}])
+                            "step_time": 4_100_000, "doing": "checkpoint", "goodput": 0.93,
+                            "checkpoint": {"at": 1795237200000000, "step": 30, "took": 1_500_000,
+                                           "since": 11}}])
         self.sync(c, member(1, state="unfit", reasons="nic.mtu eth1", next=["h2"], topology="4x4", runs=[
             {"name": "train", "generation": 2, "state": "running", "serial": "5", "step": 40, "suspected": 1,
              "suspicion": "no step for 40 s"}]))
@@ -57,6 +59,9 @@ class Apart(Case):
         self.assertEqual([(x["doing"], x["step_seconds"], x["goodput"], x["suspicion"], x["topology"]) for x in h.values()],
                          [("checkpoint", 4.1, 0.93, None, None), ("stall", None, None, "no step for 40 s", "4x4"),
                           (None,) * 5, (None,) * 5])
+        self.assertEqual([x["checkpoint"] for x in h.values()],
+                         [{"at": "2026-11-21T05:00:00.000Z", "step": 30, "took_seconds": 1.5,
+                           "steps_since": 11}, None, None, None])
         self.assertEqual((h["h1"]["reasons"], h["h1"]["accelerator_type"], h["h1"]["lag_seconds"],
                           h["h1"]["boot_id"]), ("nic.mtu eth1", "v6e-16", None, None))
         self.assertTrue(49 < h["h0"]["lag_seconds"] < 60 and h["h0"]["boot_id"] == "b-1")
@@ -77,9 +82,17 @@ class Apart(Case):
         c = self.start()
         self.sync(c, member(0), figures=[7, {}, {"run": "x" * 80, "at": 1},
                                          {"run": "r", "at": -1, "doing": 7, "goodput": 7, "step_time": "x"},
-                                         {"run": "r", "at": 1, "doing": "<b>", "goodput": -1},
+                                         {"run": "r", "at": 1, "doing": "<b>", "goodput": -1,
+                                          "checkpoint": {"at": 1 << 60}},
                                          {"run": "ok", "at": 1 << 60, "step": 3, "user": "x", "system": -1}])
         self.assertEqual([(h["run"], h["step"]) for h in self.hosts(c).values()], [("ok", 3)])
+        for wrong in (7, [], {}, {"at": "x"}, {"at": -1}, {"at": 0}, {"at": (1 << 53) + 1}):
+            self.sync(c, member(0), figures=[{"run": "ok", "at": 1, "checkpoint": wrong}])
+            self.assertIsNone(self.hosts(c)["h0"]["checkpoint"], wrong)
+        self.sync(c, member(0), figures=[{"run": "ok", "at": 1, "checkpoint": {
+            "at": 1795237200000000, "step": -1, "took": "x", "since": None, "path": "/secret"}}])
+        self.assertEqual(self.hosts(c)["h0"]["checkpoint"], {
+            "at": "2026-11-21T05:00:00.000Z", "step": None, "took_seconds": None, "steps_since": None})
         self.sync(c, member(0), 400, figures={"run": "r"})
         self.sync(c, member(0), 400, figures=[{"run": f"r{i}", "at": 1} for i in range(65)])
         self.sync(c, member(0), figures=[{"run": f"r{i}", "at": 1} for i in range(64)])

@@ -16,7 +16,7 @@ RUN = {"name": "train", "unit": "tpu-run-train.service", "state": "running", "ca
        "status": "", "framework": "jax", "malloc": "tcmalloc",
        "user": "ada", "command": "python3 train.py", "ended": None, "main_pid": 7, "processes": 2,
        "step": 12, "step_seconds": 0.5,
-       "goodput": 0.934, "suspicion": "no step for 31 s",
+       "goodput": 0.934, "suspicion": "no step for 31 s", "checkpoint": None,
        "spent_seconds": {"step": 5820.0, "start": 31.2, "compile": 41, "checkpoint": 360, "evaluation": 0,
                          "pause": 0, "stall": 0.0, "restart": 12}}
 
@@ -62,6 +62,26 @@ train: may have stalled: no step for 31 s
 """)
         self.assertEqual([j["step"] for j in json.loads(self.expect(["runs", "--json"], 0).stdout)["runs"]],
                          [12, None, None, None])
+
+    def test_the_last_checkpoint(self):
+        """Within 80 columns, and what is not known is left out."""
+        started = int(time.time()) - 9999
+        text = datetime.datetime.fromtimestamp(started,
+                                               datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+        names = ("train", "other", "new")
+        self.launchd().answers[22] = (23, b"".join(
+            field(1, launchd_run(name, "running", "", "", "", started, 0)) for name in names))
+        whole = {"at": ago(270), "step": 41200, "path": "gs://b/run/\x1b41200", "took_seconds": 31.4,
+                 "steps_since": 380}
+        bare = {"at": ago(7300), "step": None, "path": None, "took_seconds": None, "steps_since": None}
+        self.hostd().answers[("GET", "/v1/runs")] = (200, {"runs": [
+            dict(RUN, name=name, started=text, suspicion=None, checkpoint=checkpoint)
+            for name, checkpoint in zip(names, (whole, bare, None), strict=True)]})
+        said = self.expect(["runs"], 0, stderr="").stdout.splitlines()[4:]
+        self.assertEqual(said, ["train: checkpoint of step 41200 is 4 min old, took 31.4 s; 380 steps since",
+                                "  in gs://b/run/?41200", "other: checkpoint is 2 h old"])
+        runs = json.loads(self.expect(["runs", "--json"], 0).stdout)["runs"]
+        self.assertEqual([r["checkpoint"] for r in runs], [whole, bare, None])
 
     def test_where_the_time_went(self):
         started = int(time.time()) - 300

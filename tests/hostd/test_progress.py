@@ -2,6 +2,7 @@
 they go on."""
 
 import contextlib
+import datetime
 import json
 import os
 import socket
@@ -175,6 +176,43 @@ class Progress(unittest.TestCase):
         self.h.start()
         time.sleep(6)
         self.assertEqual(self.h.events("tpu.run.stall_suspected"), [])
+
+    def checkpoint(self):
+        return self.h.get("/v1/runs")["runs"][0]["checkpoint"]
+
+    def test_the_last_whole_checkpoint(self):
+        """What was begun is none, what is whole is one, and a start that resumes from it knows it still."""
+        self.steps(41, 4.0, 50.0)
+        self.entry("Started an asynchronous checkpoint save for step 40", 49.0)
+        self.step(41, 46.0)
+        wait_until(lambda: self.metric('tpu_run_step_number{tpu_run_name="train"} 41'), 60, "the step")
+        self.assertIsNone(self.checkpoint())
+        self.assertFalse(self.metric("tpu_run_checkpoint"))
+        self.entry("Finished saving checkpoint (finalized tmp dir) to `gs://b/run/40`.", 43.0)
+        self.step(42, 42.0)
+        whole = wait_until(self.checkpoint, 60, "the checkpoint")
+        self.assertEqual((whole["step"], whole["path"]), (40, "gs://b/run/40"))
+        self.assertTrue(6 <= whole["took_seconds"] < 60, whole)
+        age = time.time() - datetime.datetime.fromisoformat(whole["at"].replace("Z", "+00:00")).timestamp()
+        self.assertTrue(42 < age < 142, age)
+        wait_until(lambda: self.checkpoint()["steps_since"] == 2, 60, "the step behind it")
+        wait_until(lambda: self.metric('tpu_run_checkpoint_steps_since{tpu_run_name="train"} 2'), 60,
+                   "the metric")
+        self.assertRegex(self.h.call("/metrics")[2].decode(),
+                         r'tpu_run_checkpoint_age_seconds\{tpu_run_name="train"\} \d\d')
+        figure = wait_until(lambda: next((f["checkpoint"] for q in self.registry.asked
+                                          for f in q.get("figures", ()) if "checkpoint" in f), None), 60,
+                            "the registry to be told")
+        self.assertLess(abs(figure.pop("at") / 1e6 - time.time() + age), 10)
+        self.assertAlmostEqual(figure.pop("took") / 1e6, whole["took_seconds"])
+        self.assertEqual((figure.pop("step"), figure.pop("since") <= 2, figure), (40, True, {}))
+        # another start: nothing is known to be lost before its first step
+        self.entry("Failed to save checkpoint at step 42", 30.0)
+        self.entry("Restored checkpoint from gs://b/run/40", 20.0, SECOND)
+        wait_until(lambda: self.checkpoint()["steps_since"] is None, 60, "the start")
+        self.step(41, 5.0, invocation=SECOND)
+        wait_until(lambda: self.checkpoint()["steps_since"] == 1, 60, "the step")
+        self.assertEqual(self.checkpoint()["at"], whole["at"])
 
     def test_a_step_line_of_its_own(self):
         self.launchd.runs = [{**TRAIN, 29: "^batch #([0-9]+) "}]

@@ -40,6 +40,7 @@ def host(i, slice_name, worker, **more):
         "doing": "step",
         "step_seconds": 4.1,
         "goodput": 0.93,
+        "checkpoint": None,
         "suspicion": None,
         **more,
     }

@@ -49,6 +49,7 @@ class Page(PageCase):
         sentence = stored["summary"].replace("`", "")
         self.says(sentence)
         self.named("link", "s1, worker 5")
+        self.says("Last checkpoint", "5 min ago")
         views = {**VIEWS, "stall": (f"#/stall/{stored['episode']}", "Who waits for whom")}
         for size, schemes in (
             (("desktop", ("light", "dark")), ("phone", ("light", "dark")))
@@ -60,6 +61,7 @@ class Page(PageCase):
                     b.size(size, scheme, "reduce" if size == "phone" else "no-preference")
                     self.show(self.world.url, view, words)
                     if name == "run":
+                        self.says("Last checkpoint", "5 min ago, step 18,000, took 31 s, 203 steps since")
                         b.until("document.querySelector('.u-wrap')", "a chart")
                     self.fit_for_all(f"{name} {size} {scheme}")
                     self.picture(f"{name}-{size}-{scheme}")

@@ -94,15 +94,23 @@ static struct run_seen progress_of(const char *run, void *userdata) {
         static const struct goodput half = { .spent = { [GOODPUT_STEP] = 30 * USEC_PER_SEC,
                                                         [GOODPUT_STALL] = 30 * USEC_PER_SEC } };
 
+        static const struct checkpoint whole = {
+                .at_real = (usec_t) 1795237200000000, .took = USEC_PER_SEC / 2, .step = 7, .path = "/gs/7"
+        };
+
         if (streq(run, "train"))
-                return (struct run_seen){ .step = userdata, .goodput = &half, .suspicion = "no step" };
+                return (struct run_seen){ .step = userdata,
+                                          .goodput = &half,
+                                          .checkpoint = &whole,
+                                          .steps_since = 5,
+                                          .suspicion = "no step" };
         return (struct run_seen){ .step = NULL };
 }
 
 static void test_runs(void) {
         struct host_runs *l = calloc(1, sizeof(*l));
         struct step_line p = { .step = 12, .seconds = 0.5 };
-        json_t *list;
+        json_t *list, *whole;
 
         ASSERT_TRUE(l);
         list = runs_to_json(l, progress_of, &p);
@@ -121,6 +129,13 @@ static void test_runs(void) {
         ASSERT_TRUE(json_real_value(json_object_get(json_array_get(list, 0), "goodput")) == 0.5);
         ASSERT_TRUE(json_real_value(json_object_get(
                             json_object_get(json_array_get(list, 0), "spent_seconds"), "stall")) == 30);
+        whole = json_object_get(json_array_get(list, 0), "checkpoint");
+        ASSERT_STREQ(text_at(whole, "at"), "2026-11-21T05:00:00.000Z");
+        ASSERT_STREQ(text_at(whole, "path"), "/gs/7");
+        ASSERT_TRUE(json_real_value(json_object_get(whole, "took_seconds")) == 0.5);
+        ASSERT_EQ(json_integer_value(json_object_get(whole, "step")), 7);
+        ASSERT_EQ(json_integer_value(json_object_get(whole, "steps_since")), 5);
+        ASSERT_TRUE(json_is_null(json_object_get(json_array_get(list, 1), "checkpoint")));
         ASSERT_TRUE(json_is_null(json_object_get(json_array_get(list, 1), "step")));
         ASSERT_TRUE(json_is_null(json_object_get(json_array_get(list, 1), "goodput")));
         ASSERT_TRUE(json_is_null(json_object_get(json_array_get(list, 1), "spent_seconds")));

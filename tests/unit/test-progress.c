@@ -126,34 +126,4 @@ static void hostile(void) {
         ASSERT_FALSE(step_line_parse(big, sizeof(big), &s));
 }
 
-static void checkpoints(void) {
-        static const struct {
-                const char *line;
-                int64_t step;
-        } whole[] = {
-                { "saved a checkpoint at step 40", 40 },
-                { "I0101 checkpointing.py:1] Saved a checkpoint at step 40.", 40 },
-                { "saved a checkpoint at step x", -1 },
-                { "I0426 140438783083712 atomicity.py:847] [process=0][thread=MainThread] Finished saving "
-                  "checkpoint (finalized tmp "
-                  "dir) to `gs://b/run/checkpoints/2000`.", 2000 },
-                { "Finished saving checkpoint (finalized tmp dir) to `/kept/checkpoint_2000`.", -1 },
-                { "Finished saving checkpoint (finalized tmp dir) to `/kept/2000", -1 },
-        };
-        static const char *const none[] = { "", "Started an asynchronous checkpoint save for step 40",
-                                            "completed step: 1, seconds: 1",
-                                            "checkpoint", "aved a checkpoint at ste" };
-        int64_t step;
-
-        for (size_t i = 0; i < ELEMENTSOF(whole); i++) {
-                step = -2;
-                if (!checkpoint_line_parse(whole[i].line, strlen(whole[i].line), &step) ||
-                    step != whole[i].step)
-                        test_fail(__FILE__, __LINE__, "%s: step %" PRId64, whole[i].line, step);
-        }
-        for (size_t i = 0; i < ELEMENTSOF(none); i++)
-                ASSERT_FALSE(checkpoint_line_parse(none[i], strlen(none[i]), &step));
-        ASSERT_FALSE(checkpoint_line_parse(NULL, 0, &step));
-}
-
-TEST_MAIN(real_lines, other_real_lines, optional_numbers, refused, hostile, checkpoints)
+TEST_MAIN(real_lines, other_real_lines, optional_numbers, refused, hostile)

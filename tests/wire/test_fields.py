@@ -78,8 +78,10 @@ class Fixture(unittest.TestCase):
         cls.see("tpu.run.cpu.time")
         line(STEP.format(40))
         cls.see("tpu.run.step.number")
+        line("Saved a checkpoint at step 40.")
         line(STEP.format(41))
         cls.see("tpu.run.step.duration")
+        cls.see("tpu.run.checkpoint.steps_since")
         cls.seen_first = cls.see("system.network.io", receive="eth0")
         h.net_dev(eth0=123456789 + 4711)
         cls.see("system.network.io", receive="eth0", value=123456789 + 4711)
@@ -294,6 +296,8 @@ class Fixture(unittest.TestCase):
                          {("my-run",): int((group / "memory.current").read_text())})
         self.assertEqual((self.last("tpu.run.step.number"), self.last("tpu.run.loss")),
                          ({("my-run",): 41}, {("my-run",): 1.5}))
+        self.assertEqual(self.last("tpu.run.checkpoint.steps_since"), {("my-run",): 1})
+        self.assertTrue(0 <= self.last("tpu.run.checkpoint.age")["my-run",] < 300)
         states = self.points_of("tpu.host.state")
         for at in range(len(states["ready",])):
             self.assertEqual(sum(p[at].as_int for p in states.values()), 1)
@@ -331,7 +335,7 @@ class Fixture(unittest.TestCase):
             self.assertEqual((attributes["tpu.slice.name"], str(attributes["tpu.worker.id"])),
                              (resource["tpu.slice.name"], resource["tpu.worker.id"]))
             self.assertEqual((x.severity_number, x.severity_text), (9, "INFO"))
-            self.assertTrue(strict.value(x.body).startswith("completed step: "))
+            self.assertTrue(strict.value(x.body).startswith(("completed step: ", "Saved a checkpoint")))
             numbers.append(attributes["tpu.run.line"])
         self.assertEqual(sorted(numbers), list(range(1, len(numbers) + 1)))
         self.assertGreater(len(numbers), 0)

@@ -233,16 +233,17 @@ static json_t *time_json(uint64_t real) {
 
 static json_t *run_json(const Local__Run *j) {
         return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:n, s:n, "
-                         "s:n, s:n, s:n, s:I, s:I, s:I, s:s, s:s, s:b, s:s, s:s, s:s}",
+                         "s:n, s:n, s:n, s:n, s:I, s:I, s:I, s:s, s:s, s:b, s:s, s:s, s:s}",
                          "name", j->name, "unit", j->unit, "state", j->state, "cause", j->cause, "code",
                          j->code, "status", j->status, "framework", j->framework, "malloc", j->malloc,
                          "user", j->user, "command", j->command, "started", time_json(j->started_real_usec),
                          "ended", time_json(j->ended_real_usec), "main_pid", (json_int_t) j->main_pid,
                          "processes", (json_int_t) j->processes, "step", "step_seconds", "goodput",
-                         "spent_seconds", "suspicion", "generation", (json_int_t) j->generation, "restarts",
-                         (json_int_t) j->restarts, "restarts_max", (json_int_t) j->restarts_max, "why",
-                         j->why, "remedy", j->remedy, "adopted", j->adopted, "container", j->container,
-                         "devices", j->devices, "image", j->image);
+                         "spent_seconds", "checkpoint", "suspicion", "generation",
+                         (json_int_t) j->generation, "restarts", (json_int_t) j->restarts, "restarts_max",
+                         (json_int_t) j->restarts_max, "why", j->why, "remedy", j->remedy,
+                         "adopted", j->adopted, "container", j->container, "devices", j->devices, "image",
+                         j->image);
 }
 
 int runs_of_launchd(const char *root, const char *name, json_t **ret, struct problem *problem) {

@@ -41,10 +41,27 @@ static void add_figure(json_t *figure, const struct sample *m) {
                                            json_real(m->is_int ? (double) m->i : m->d));
 }
 
+/* Of its last checkpoint all but its path, which stays on the host: agent/progress/checkpoint.h. */
+static json_t *checkpoint_of(const struct bus *b, const char *run) {
+        int64_t since;
+        const struct checkpoint *c = progress_checkpoint(b, run, &since);
+        json_t *v = c ? json_pack("{s:I}", "at", (json_int_t) c->at_real) : NULL;
+
+        /* Out of memory: a member is left out, as in add_figure(). */
+        if (v && c->step >= 0)
+                (void) json_object_set_new(v, "step", json_integer((json_int_t) c->step));
+        if (v && c->took > 0)
+                (void) json_object_set_new(v, "took", json_integer((json_int_t) c->took));
+        if (v && since >= 0)
+                (void) json_object_set_new(v, "since", json_integer((json_int_t) since));
+        return v;
+}
+
 /* How far a run is, out of what this tick's samples said of it. */
 static json_t *figure_of(struct member_state *m, const struct host_run *run) {
         json_t *said = json_object_get(m->figures, run->name), *debts = json_object_get(said, "debts");
         struct bus *b = m->bus;
+        json_auto_t *checkpoint = checkpoint_of(b, run->name);
         json_t *figure = json_pack("{s:s, s:I, s:I}", "run", run->name, "generation",
                                    (json_int_t) run->generation, "at", (json_int_t) host_now_real(b->host));
         usec_t step_time = progress_step_time(b, run->name);
@@ -55,6 +72,8 @@ static json_t *figure_of(struct member_state *m, const struct host_run *run) {
                 (void) json_object_set_new(figure, "step_time", json_integer((json_int_t) step_time));
         if (figure && doing)
                 (void) json_object_set_new(figure, "doing", json_string(doing));
+        if (checkpoint && figure)
+                (void) json_object_set(figure, "checkpoint", checkpoint);
         if (figure && isfinite(goodput))
                 (void) json_object_set_new(figure, "goodput", json_real(goodput));
         if (debts && json_number_of(debts, "at") + DEBTS_KEPT <= host_now_real(b->host))

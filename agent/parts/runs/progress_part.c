@@ -12,6 +12,7 @@
 #include "loop_timer.h"
 #include "metrics_part.h"
 #include "rhythm.h"
+#include "run_samples.h"
 #include "runs_json.h"
 #include "runs_part.h"
 
@@ -20,6 +21,7 @@ struct watched {
         struct run_watch watch;
         struct goodput goodput;
         struct step_times times;
+        struct checkpoint checkpoint; /* of an earlier start, too: it is what the next one resumes from */
         struct step_line step; /* as its last line has it, where there was one */
         bool any_step;
         usec_t recent, best; /* the median of the last step intervals, and its least; 0: not known */
@@ -87,6 +89,15 @@ static uint64_t generation_of(const struct bus *b, const char *run) {
 
 static int64_t step_number(uint64_t step) {
         return step == SUSPICION_STEP_NONE ? -1 : (int64_t) MIN(step, (uint64_t) INT64_MAX);
+}
+
+/* -1: not known. */
+static int64_t last_step_of(const struct watched *w) {
+        return w->watch.stepped ? step_number(w->watch.last_step) : -1;
+}
+
+static int64_t steps_since(const struct watched *w) {
+        return checkpoint_steps_since(&w->checkpoint, last_step_of(w));
 }
 
 static void report_suspected(struct bus *b, const struct watched *w) {
@@ -216,27 +227,42 @@ static void begin_start(struct bus *b, struct watched *w, const char *invocation
         if (w->watch.suspicion.suspected)
                 report_recovered(b, w, &w->watch.suspicion, "restart", now);
         run_watch_init(&w->watch);
+        checkpoint_restart(&w->checkpoint);
         w->recent = w->best = 0;
         w->over = false;
         (void) snprintf(w->invocation, sizeof(w->invocation), "%s", invocation);
 }
 
+static void take_checkpoint(struct bus *b, struct watched *w, const struct run_log_line *l) {
+        usec_t now = host_now(b->host), real = host_now_real(b->host);
+
+        checkpoint_take(&w->checkpoint, l->text, l->len, last_step_of(w), l->at,
+                        real - MIN(real, now - MIN(now, l->at)));
+}
+
 static void take_line(struct progress_state *p, const struct run_log_line *l) {
         struct watched *w = watched_get(p, l->run);
         struct run_stepped stepped;
+        enum run_step is;
+        bool first;
 
         if (!w)
                 return;
         if (!streq(w->invocation, l->invocation))
                 begin_start(p->bus, w, l->invocation, l->at);
+        take_checkpoint(p->bus, w, l); /* an expression may take such a line for a step, too */
         if (!l->step) {
                 run_watch_line(&w->watch, l->text, l->len, l->at);
                 return;
         }
         w->step = *l->step; /* also one that goes back: restarted from a checkpoint */
         w->any_step = true;
-        if (run_watch_step(&w->watch, l->step->step, l->at, &stepped) == RUN_STEP_SAME)
+        first = !w->watch.stepped;
+        is = run_watch_step(&w->watch, l->step->step, l->at, &stepped);
+        if (is == RUN_STEP_SAME)
                 return;
+        if (first || is == RUN_STEP_BACK)
+                checkpoint_resumed(&w->checkpoint, l->step->step);
         step_times_add(&w->times, stepped.interval, stepped.steps);
         if (stepped.steps > 0)
                 w->steps_a_line = (unsigned) MIN(stepped.steps, (uint64_t) UINT16_MAX);
@@ -302,45 +328,11 @@ static void sample_run(struct sink *s, const struct watched *w) {
         put_int(s, METRIC_RUN_SUSPECTED, r->suspicion.suspected, w->run, NULL, NULL);
 }
 
-static void put_known(struct sink *s, enum metric_id id, double value, const char *run) {
-        if (isfinite(value)) /* else the line did not say */
-                put_double(s, id, value, run, NULL, NULL);
-}
-
-static void sample_last_step(struct sink *s, const struct watched *w) {
-        if (!w->any_step)
-                return;
-        put_uint(s, METRIC_RUN_STEP, w->step.step, w->run, NULL, NULL);
-        put_known(s, METRIC_RUN_TOKENS, w->step.tokens_per_second, w->run);
-        put_known(s, METRIC_RUN_TFLOPS, w->step.tflops, w->run);
-        put_known(s, METRIC_RUN_LOSS, w->step.loss, w->run);
-}
-
-static void sample_steps(struct sink *s, const struct watched *w) {
-        const struct step_times *t = &w->times;
-        const struct sample_histogram h = { .count = t->n,
-                                            .sum = t->sum,
-                                            .min = t->n > 0 ? t->min : NAN,
-                                            .max = t->n > 0 ? t->max : NAN,
-                                            .bounds = step_times_bounds,
-                                            .counts = t->counts,
-                                            .n_bounds = STEP_TIMES_BOUNDS };
-
-        if (t->n > 0)
-                put_histogram(s, METRIC_RUN_STEP_DURATION, &h, w->run, NULL);
-}
-
-static void sample_time(struct sink *s, const struct watched *w) {
-        for (enum goodput_cause c = 0; w->goodput.mark > 0 && c < _GOODPUT_MAX; c++)
-                put_double(s, METRIC_RUN_TIME, (double) w->goodput.spent[c] / USEC_PER_SEC, w->run,
-                           goodput_cause_name(c), NULL);
-}
-
 /* Behind the part "metrics", which has read the host's counters. */
 static void sample_progress(void *self, struct bus_sink *s) {
         struct progress_state *p = self;
         const struct host_runs *runs = p->bus->runs;
-        usec_t now = host_now(p->bus->host);
+        usec_t now = host_now(p->bus->host), real = host_now_real(p->bus->host);
         bool silent = false; /* of a run without steps: only readings tell when it is due */
 
         watch_all(p, runs);
@@ -363,9 +355,10 @@ static void sample_progress(void *self, struct bus_sink *s) {
                 count_lost(w, now);
                 silent = silent || silence_due(&w->watch.silence) != USEC_INFINITY;
                 sample_run(&s->sink, w);
-                sample_time(&s->sink, w);
-                sample_last_step(&s->sink, w);
-                sample_steps(&s->sink, w);
+                run_sample_time(&s->sink, w->run, &w->goodput);
+                run_sample_step(&s->sink, w->run, w->any_step ? &w->step : NULL);
+                run_sample_durations(&s->sink, w->run, &w->times);
+                run_sample_checkpoint(&s->sink, w->run, &w->checkpoint, steps_since(w), real);
         }
         if (silent)
                 arm_due(p);
@@ -432,6 +425,15 @@ const struct step_line *progress_step(const struct bus *b, const char *run) {
         return w && w->any_step ? &w->step : NULL;
 }
 
+const struct checkpoint *progress_checkpoint(const struct bus *b, const char *run, int64_t *ret_since) {
+        const struct watched *w = watched_of(b, run);
+
+        if (!w || w->checkpoint.at_real == 0)
+                return NULL;
+        *ret_since = steps_since(w);
+        return &w->checkpoint;
+}
+
 uint64_t progress_last_step(const struct bus *b, const char *run) {
         const struct watched *w = watched_of(b, run);
 
@@ -447,6 +449,7 @@ static struct run_seen run_seen_of(const char *run, void *userdata) {
                                  .goodput = w ? &w->goodput : NULL,
                                  .suspicion = s ? s->why : NULL };
 
+        seen.checkpoint = progress_checkpoint(b, run, &seen.steps_since);
         if (j && !host_run_lives(j))
                 (void) deaths_killed_by(b, j, seen.killed_by);
         return seen;

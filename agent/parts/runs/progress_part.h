@@ -3,10 +3,11 @@
 /*
  * The part that judges whether the runs of this host make steps. What they print comes as BUS_LINE, their
  * life as BUS_RUN_STARTED and BUS_RUN_ENDED, what they take is read in the tick and when a suspicion
- * falls due: for that there is one timer, and nothing is polled. Samples tpu.run.* of suspicions, time
- * and steps, with what step lines say; the events tpu.run.stall_suspected and tpu.run.recovered. Publishes
- * BUS_SUSPICION.
+ * falls due: for that there is one timer, and nothing is polled. Samples tpu.run.* of suspicions, time,
+ * steps and checkpoints, with what lines say; the events tpu.run.stall_suspected and tpu.run.recovered.
+ * Publishes BUS_SUSPICION.
  */
+#include "checkpoint.h"
 #include "part.h"
 #include "steps.h"
 
@@ -16,6 +17,11 @@ extern const struct part progress_part;
 const struct suspicion *progress_suspicion(const struct bus *b, const char *run);
 /* Its last step line; NULL: none was read. Forgotten in the tick behind its end. */
 const struct step_line *progress_step(const struct bus *b, const char *run);
+/*
+ * The last whole checkpoint that its log reported; NULL: none. *ret_since: the steps that it made since,
+ * -1: not known. Its path is for who asks this host, as the run's command is, and leaves it in no report.
+ */
+const struct checkpoint *progress_checkpoint(const struct bus *b, const char *run, int64_t *ret_since);
 /* SUSPICION_STEP_NONE: not known. */
 uint64_t progress_last_step(const struct bus *b, const char *run);
 /* Its log announced a pause (checkpoint, compile, evaluation) behind its last step, and not its end. */

@@ -6,6 +6,7 @@
  */
 #include <jansson.h>
 
+#include "checkpoint.h"
 #include "deaths.h"
 #include "goodput.h"
 #include "host_runs.h"
@@ -15,6 +16,8 @@
 struct run_seen {
         const struct step_line *step;   /* the last; NULL: none was read of it */
         const struct goodput *goodput;  /* where its time went; NULL: not known */
+        const struct checkpoint *checkpoint; /* NULL: none was seen */
+        int64_t steps_since;            /* made since the checkpoint; -1: not known */
         const char *suspicion;          /* why it may have stalled; NULL: it is not suspected */
         char killed_by[DEATH_TEXT_MAX]; /* what ended it; empty: nothing was seen, or it lives */
 };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // All slices and hosts, the runs, and what happened lately.
 import { answer, feed } from "./data.js";
-import { h, link, list, number, part, table, text } from "./dom.js";
+import { h, link, list, number, object, part, table, text } from "./dom.js";
 import { columnsOf, hostGrid } from "./grid.js";
 import { longTable } from "./list.js";
-import { count, lookOf, LOOKS, many, ODD, share, span } from "./look.js";
+import { ago, count, lookOf, LOOKS, many, ODD, share, span, when } from "./look.js";
 import { EPISODES, episodes, eventList, hosts, HOSTS, isOpen, isRoutine, reasonOf, RUNS, stateOf, verdicts } from "./pieces.js";
 
 const filter = { look: null, words: "" };
@@ -48,6 +48,10 @@ export function runsOf(records, all) {
   return [...runs.values()];
 }
 
+// The newest checkpoint that a host of a run saw become whole, as often one alone does; null: none did.
+export const lastCheckpoint = (hosts_) => hosts_.map((host) => object(host.checkpoint)).filter((c) => when(c.at) !== null)
+  .sort((a, b) => when(b.at) - when(a.at))[0] ?? null;
+
 export function runSum(run) {
   const of = (key) => run.hosts.map((host) => number(host[key])).filter((n) => n !== null).sort((a, b) => a - b);
   const steps = of("step"), times = of("step_seconds"), good = of("goodput");
@@ -55,6 +59,7 @@ export function runSum(run) {
   for (const host of run.hosts) looks.set(lookOf(host), (looks.get(lookOf(host)) ?? 0) + 1);
   return { step: steps.at(-1) ?? number(run.record.step), behind: steps.length ? steps.at(-1) - steps[0] : null,
     seconds: times.length ? times[Math.floor(times.length / 2)] : null, goodput: good.length ? good[0] : null,
+    checkpoint: lastCheckpoint(run.hosts),
     worst: [...looks.keys()].sort((a, b) => a.rank - b.rank)[0] ?? null };
 }
 
@@ -64,11 +69,11 @@ export const runLook = (sum) => (sum.worst?.word === "suspect" ? LOOKS.find((loo
 function runTable(every) {
   const living = every.some((run) => run.hosts.length), runs = every.filter((run) => run.hosts.length || text(run.record.state) !== "ended" || !living);
   return h("section", { "aria-label": "Runs" }, h("h2", null, "Runs"),
-    table("Runs", ["Run", "State", "Hosts", "Step", "Step time", "Goodput", "Restarts"], runs.map((run) => {
+    table("Runs", ["Run", "State", "Hosts", "Step", "Step time", "Goodput", "Last checkpoint", "Restarts"], runs.map((run) => {
       const { sum } = run, state = text(run.record.state) || "adopted";
       return [link("run", run.name), (state === "running" || state === "adopted") && sum.worst ? stateOf(runLook(sum)) : state,
         count(run.hosts.length), [count(sum.step), sum.behind ? h("span", { class: "muted" }, ` (−${count(sum.behind)})`) : null], span(sum.seconds),
-        share(sum.goodput), count(number(run.record.restarts) ?? 0)];
+        share(sum.goodput), !run.hosts.length ? "–" : sum.checkpoint ? ago(sum.checkpoint.at) : "none seen", count(number(run.record.restarts) ?? 0)];
     }), "no host has one"));
 }
 

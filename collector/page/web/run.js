@@ -6,7 +6,7 @@ import { chart, points } from "./chart.js";
 import { runLook, runSum } from "./fleet.js";
 import { lagStrip } from "./lag.js";
 import { longTable } from "./list.js";
-import { clock, count, lookOf, many, share, span, when } from "./look.js";
+import { ago, clock, count, lookOf, many, share, span, when } from "./look.js";
 import { EPISODES, episodes, facts, hosts, HOSTS, hostState, isOpen, onCall, reasonOf, telemetry, verdicts } from "./pieces.js";
 
 const CHARTED = 6;
@@ -61,6 +61,14 @@ function generations(record) {
 const earlier = (stalls) => (stalls.length === 0 ? null
   : h("section", { "aria-label": "Earlier" }, h("h2", null, "When its stacks were asked for before"), verdicts(stalls)));
 
+// How old it is, of which step, how long it took, and what would be lost now.
+function checkpointWords(c) {
+  if (c === null) return "none seen";
+  const step = number(c.step), took = number(c.took_seconds), lost = number(c.steps_since);
+  return [ago(c.at), step === null ? "" : `step ${count(step)}`, took === null ? "" : `took ${span(took)}`,
+    lost === null ? "" : `${many(lost, "step")} since`].filter(Boolean).join(", ");
+}
+
 function lastLines(name) {
   const lines = list(answer(linesPath(name)).value?.lines);
   return h("section", { "aria-label": "What it printed last" }, h("h2", null, "What it printed last"), telemetry(),
@@ -79,6 +87,7 @@ function render(name) {
     h("h1", null, `Run ${name}: `, known && text(record.state) !== "running" ? text(record.state) : runLook(sum)?.word ?? "–"),
     verdicts(stalls.filter(isOpen)),
     facts([["Step", sum.step === null ? null : count(sum.step)], ["Step time", span(sum.seconds)], ["Goodput, least of its hosts", share(sum.goodput)],
+      ["Last checkpoint", mine.length ? checkpointWords(sum.checkpoint) : null],
       ["Hosts", many(mine.length, "host")], ["Generation", known ? count(number(record.generation)) : "adopted: others started it"],
       ["Restarts", known ? count(number(record.restarts)) : null], ["Since", known && when(record.since) ? clock(record.since) : null],
       ["Why", text(record.why)], ["Outcome", [text(record.outcome), text(record.cause)].filter(Boolean).join(": ")], ["Blamed", text(record.blame)],
