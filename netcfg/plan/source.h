@@ -33,6 +33,8 @@
 #define SOURCE_ABSENT "absent"
 /* Rules and routes of ours altogether; where more would be needed, none is made. */
 #define SOURCE_MAX 2048
+/* Else ours alone could be more than are read, and could not be taken away any more. */
+_Static_assert(ROUTES_MAX >= 3 * SOURCE_MAX && RULES_MAX > SOURCE_MAX, "ours are read with those of others");
 
 bool source_is_own_route(const struct route *r);
 bool source_is_own_rule(const struct rule *r);
