@@ -148,9 +148,11 @@ static bool in_subnet_of(const struct found *f, const struct link *nic, const st
                 const struct address *a = &f->addresses.addresses[k];
                 uint8_t subnet[16];
 
+                if (a->index != nic->index || a->family != r->family || a->prefix_len == 0 ||
+                    a->prefix_len > r->dst_len)
+                        continue;
                 address_subnet(a, subnet);
-                if (a->index == nic->index && a->family == r->family && a->prefix_len > 0 &&
-                    a->prefix_len <= r->dst_len && prefix_covers(subnet, a->prefix_len, r->dst))
+                if (prefix_covers(subnet, a->prefix_len, r->dst))
                         return true;
         }
         return false;

@@ -31,8 +31,10 @@
 #define SOURCE_METRIC 1024
 #define SOURCE_PROTOCOL 147
 #define SOURCE_ABSENT "absent"
-/* Rules and routes of ours altogether; where more would be needed, none is made. */
+/* Rules and routes of ours altogether; where more would be needed, none is made, and none stays. */
 #define SOURCE_MAX 2048
+/* Else ours alone could be more than are read, and could not be taken away any more. */
+_Static_assert(ROUTES_MAX >= 3 * SOURCE_MAX && RULES_MAX > SOURCE_MAX, "ours are read with those of others");
 
 bool source_is_own_route(const struct route *r);
 bool source_is_own_rule(const struct rule *r);

@@ -76,7 +76,8 @@ int plan_add_source(struct plan *p, const struct intent *i, const struct found *
         _cleanup_plan_ struct plan own = PLAN_NULL, wanted = PLAN_NULL;
         int r = source_error(f) < 0 ? 0 : compare_source(i, f, &own, &wanted, p);
 
-        return r == -E2BIG ? 0 : r; /* the finding says so */
+        /* Half of them would lead astray, and what is there is of another time; the finding says so. */
+        return r == -E2BIG ? source_add_removal(p, &own, "more would be needed than are handled") : r;
 }
 
 /* --- The verdict -------------------------------------------------------------------------------------- */

@@ -127,6 +127,18 @@ class OneShot(Routed):
         self.netcfg("--once", code=2)
         self.assertEqual(self.policy(), self.untouched)
 
+    def test_more_routes_than_are_handled(self):
+        """A table that lacks one would lead astray: those of before go, and --restore still works."""
+        self.netcfg("--once")
+        self.host.check("sh", "-c", "ip link add docker0 type bridge; ip link set docker0 up; "
+                                    "for i in $(seq 0 2099); do echo route add "
+                                    "172.$((20 + i / 256)).$((i % 256)).1 dev docker0; done | ip -batch -")
+        self.assertEqual(len(self.rules()), 2)
+        said = self.netcfg("--once", code=3)
+        self.assertIn("than are handled", said.stdout)
+        self.assertNotIn("8470000", "".join(self.policy()))
+        self.netcfg("--restore")
+
     def test_what_goes_elsewhere_still_goes_there(self):
         for words in (["link", "add", "docker0", "type", "bridge"], ["link", "set", "docker0", "up"],
                       ["addr", "add", "172.17.0.1/16", "dev", "docker0"],

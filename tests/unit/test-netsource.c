@@ -369,6 +369,43 @@ static void test_findings(void) {
         one_nic_is_left_alone(&m);
 }
 
+/* A table that lacks a throw would lead astray: where not all have room, none stays. */
+static void test_more_than_are_handled(void) {
+        static struct machine m;
+        _cleanup_plan_ struct plan own = PLAN_NULL, p = PLAN_NULL;
+        const size_t containers = SOURCE_MAX / 2;
+        _cleanup_free_ struct route *all = calloc(ROOM + containers, sizeof(*all));
+        struct route r;
+
+        ASSERT_TRUE(all != NULL);
+        init(&m);
+        for (int k = 0; k < 2; k++) {
+                char text[2][16];
+
+                (void) snprintf(text[0], 16, "10.0.%d.5", k);
+                (void) snprintf(text[1], 16, "10.0.%d.1", k);
+                add_address(&m, 2 + k, text[0], 24);
+                r = main_route("0.0.0.0", 0, 2 + k, text[1]);
+                r.priority = (uint32_t) k;
+                add_route(&m, &r);
+        }
+        (void) converge(&m);
+        ASSERT_OK(source_found(&m.found.rules, &m.found.routes, &m.found.links, &own));
+        ASSERT_TRUE(own.n > 0);
+        memcpy(all, m.routes, m.found.routes.n * sizeof(*all));
+        for (size_t k = 0; k < containers; k++) {
+                r = main_route("172.17.0.0", 32, BRIDGE, NULL);
+                r.dst[2] = (uint8_t) (k / 256);
+                r.dst[3] = (uint8_t) (k % 256);
+                all[m.found.routes.n++] = r;
+        }
+        m.found.routes.routes = all;
+        ASSERT_OK(plan_add_source(&p, &m.intent, &m.found));
+        ASSERT_EQ(p.n, own.n);
+        for (size_t k = 0; k < p.n; k++)
+                ASSERT_STREQ(p.ops[k].to, SOURCE_ABSENT);
+}
+
 static void test_unread_is_unknown(void) {
         static struct machine m;
         _cleanup_finding_list_ struct finding_list l = FINDING_LIST_NULL;
@@ -416,4 +453,4 @@ static void test_long_values(void) {
 }
 
 TEST_MAIN(test_properties, test_drift, test_removal, test_gateway_by_host_route, test_routes_carry_metrics,
-          test_findings, test_unread_is_unknown, test_texts, test_long_values)
+          test_findings, test_more_than_are_handled, test_unread_is_unknown, test_texts, test_long_values)

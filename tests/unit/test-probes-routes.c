@@ -123,7 +123,7 @@ static void routes_huge(void) {
         ASSERT_OK(probe(s.path, "route", &c, &got));
         ASSERT_EQ(got.findings.n, 2);
         ASSERT_EQ(got.findings.items[0].verdict, VERDICT_UNKNOWN);
-        ASSERT_HAS(got.findings.items[0].reason, "more than 2048");
+        ASSERT_HAS(got.findings.items[0].reason, "more than 6144");
 }
 
 /* Someone else's rules by the thousand. */

@@ -40,7 +40,7 @@ static const struct dump_table address_dump = {
         .request = { .type = RTM_GETADDR,
                      .head = &(const struct ifaddrmsg){ .ifa_family = AF_UNSPEC },
                      .head_size = sizeof(struct ifaddrmsg),
-                     .max = 1024 * 1024 },
+                     .max = 2 * 1024 * 1024 },
         .recorded = "/netlink/addresses",
         .answer = RTM_NEWADDR,
         .item_size = sizeof(struct address),

@@ -8,7 +8,7 @@
 #include "base.h"
 #include "host.h"
 
-#define ADDRESSES_MAX 1024
+#define ADDRESSES_MAX 8192 /* a cluster gives each of its services one */
 
 struct address {
         int family; /* AF_INET, AF_INET6 */
@@ -35,7 +35,7 @@ void address_table_clear(struct address_table *t);
  * "/" they are read from the dump /netlink/rules of that root, else -ENODATA.
  */
 
-#define RULES_MAX 1024
+#define RULES_MAX 4096 /* of others, and one for each address */
 
 /* Whether what a rule asks for besides addresses fits what this host's programs send, unmarked and by no
  * certain device. */

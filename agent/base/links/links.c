@@ -268,10 +268,9 @@ bool link_is_made(const struct link *l) {
 }
 
 const struct link *link_by_index(const struct link_table *t, int index) {
-        for (size_t i = 0; i < t->n; i++)
-                if (t->links[i].index == index)
-                        return &t->links[i];
-        return NULL;
+        const struct link wanted = { .index = index };
+
+        return t->n == 0 ? NULL : bsearch(&wanted, t->links, t->n, sizeof(*t->links), compare_links);
 }
 
 const struct link *link_by_name(const struct link_table *t, const char *name) {

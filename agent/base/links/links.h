@@ -11,7 +11,7 @@
 #include "base.h"
 #include "host.h"
 
-#define LINKS_MAX 256
+#define LINKS_MAX 1024 /* a container has one or two */
 
 struct link {
         int index;
@@ -56,7 +56,7 @@ struct link_table {
  */
 int links_read(const struct host *h, struct link_table *ret);
 void link_table_clear(struct link_table *t);
-/* NULL: there is none of that index, or name. */
+/* Of a table that is sorted so. NULL: there is none of that index, or name. */
 const struct link *link_by_index(const struct link_table *t, int index);
 const struct link *link_by_name(const struct link_table *t, const char *name);
 #define _cleanup_links_ _cleanup_(link_table_clear)

@@ -11,7 +11,7 @@
 #include "base.h"
 #include "host.h"
 
-#define ROUTES_MAX 2048
+#define ROUTES_MAX 6144 /* three times what source routing adds at most (SOURCE_MAX) */
 #define ROUTE_HOPS_MAX 16
 
 struct route {
