@@ -214,6 +214,19 @@ class FreeSlot(Attack):
         self.until(lambda: self.sync("a", member=member("a", "s0", 0, 2)).json["conflict"] is None)
         self.assertEqual(self.holders("s0"), {0: "a"})
 
+    def test_it_claims_what_others_hold(self):
+        """A claims the worker ids of B and of C: it is told who has each, and is one conflict in all."""
+        self.who["c"] = self.ca.issue("c", f"URI:{HOST}c")
+        self.collector(control={"Lease": "3s"})
+        for who, name in ("b", "s0"), ("c", "s1"):
+            self.assertEqual(self.claim(who, name, 0, 2), (200, ""))
+        for _ in range(2):
+            for holder, name in ("b", "s0"), ("c", "s1"):
+                r = self.sync("a", member=member("a", name, 0, 2))
+                self.assertEqual(r.json["conflict"]["holder"], holder)
+        self.until(lambda: len(self.people("/api/v1/slices/s0").json["conflicts"]) == 1)
+        self.assertEqual(self.people("/api/v1/slices/s1").json["conflicts"], [])
+
     def test_one_host_is_one_worker(self):
         """Where the site does not say whose a slot is, a certificate takes one and no more: neither beside
         the first, nor by turns, and slices that it leaves are not kept."""

@@ -398,8 +398,72 @@ static void test_a_slice_of_nobody(void) {
         gang_free(w.g);
 }
 
+/* One of 20 workers in each of five slices; proved: by a certificate. */
+static json_t *one_of_many(const struct world *w, unsigned s, unsigned worker, const char *host,
+                           bool proved) {
+        json_t *m = world_member(w, 0, 0);
+
+        json_object_set_new(m, "slice", json_sprintf("s%u", s));
+        json_object_set_new(m, "worker", json_integer(worker));
+        json_object_set_new(m, "hosts", json_integer(20));
+        json_object_set_new(m, "host", json_string(host));
+        json_object_set_new(m, "id", json_sprintf("id of %s", host));
+        json_object_set_new(m, "proved", json_boolean(proved));
+        return m;
+}
+
+static void say_one_of_many(struct world *w, unsigned s, unsigned worker, const char *host, bool proved,
+                            int wanted) {
+        json_t *m = one_of_many(w, s, worker, host, proved);
+        char why[GANG_WHY_MAX];
+
+        ASSERT_EQ(gang_say(w->g, m, w->now, why), wanted);
+        json_decref(m);
+}
+
+static size_t count_conflicts(const struct world *w, size_t *ret_most) {
+        size_t sum = 0;
+
+        *ret_most = 0;
+        for (unsigned s = 0; s < 5; s++) {
+                size_t n = json_array_size(json_object_get(slice(w, s), "conflicts"));
+
+                *ret_most = MAX(*ret_most, n);
+                sum += n;
+        }
+        return sum;
+}
+
+/* A host that claims every worker id: it is refused each, and few of its claims are kept and shown. */
+static void test_claims_of_a_liar(void) {
+        for (unsigned proved = 0; proved < 2; proved++) {
+                struct world w;
+                char host[32];
+                size_t most;
+
+                world_new(&w, 1, 1);
+                for (unsigned i = 0; i < 100; i++) {
+                        (void) snprintf(host, sizeof(host), "h%u", i);
+                        say_one_of_many(&w, i / 20, i % 20, host, false, 0);
+                }
+                for (unsigned i = 0; i < 100; i++)
+                        say_one_of_many(&w, i / 20, i % 20, "liar", proved > 0, -EEXIST);
+                world_step(&w);
+                ASSERT_EQ(count_conflicts(&w, &most), proved > 0 ? 1 : 16 + 16 + 16 + 4);
+                ASSERT_EQ(most, proved > 0 ? 1 : 16);
+                say_one_of_many(&w, 4, 0, "other", false, -EEXIST); /* which is shown as ever */
+                world_step(&w);
+                ASSERT_EQ(json_array_size(json_object_get(slice(&w, 4), "conflicts")), 1);
+                w.now += gang_default_options.lease;
+                world_step(&w);
+                ASSERT_EQ(count_conflicts(&w, &most), 0);
+                gang_free(w.g);
+        }
+}
+
 TEST_MAIN(test_it_forms, test_lost_and_back, test_two_claim_one_id, test_copied_machine, test_twins,
           test_moved_is_no_twin,
           test_twin_mended, test_instance_id_comes_later, test_fingerprints, test_fingerprints_of_a_liar,
           test_taken_over,
-          test_what_cannot_be, test_forgotten, test_named_by_others, test_a_slice_of_nobody)
+          test_what_cannot_be, test_forgotten, test_named_by_others, test_a_slice_of_nobody,
+          test_claims_of_a_liar)

@@ -70,6 +70,7 @@ struct pace_figures {
                 owed; /* at its sockets, since its agent started; in how many it had all and owed all */
         struct own_costs costs; /* since the run began */
 };
-/* now: the caller's own time. 1: *ret says who slows the run down, or that it does no more, once each; 0; -ENOMEM. */
+/* now: the caller's own time. 1: *ret says who slows the run down, or that it does no more, once each; 0;
+ * -ENOMEM. */
 int pace_take(struct pace *p, const struct pace_source *who, const struct pace_figures *f, usec_t now,
               struct pace_verdict *ret);

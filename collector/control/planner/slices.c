@@ -38,7 +38,8 @@ static int add_slots(const struct slice *s, json_t *roster, json_t *missing, jso
         for (unsigned i = 0; i < s->n_slots; i++) {
                 struct slot *slot = slot_at(s, i);
 
-                if (slot->claim.host && json_array_append_new(conflicts, conflict_of(slot)) < 0)
+                if (slot->claim.host && json_array_size(conflicts) < LIST_MAX &&
+                    json_array_append_new(conflicts, conflict_of(slot)) < 0)
                         return -ENOMEM;
                 if (!s->slots[i] || (!slot->live && i >= s->hosts))
                         continue; /* not named, or of a time when the slice was larger */

@@ -61,12 +61,27 @@ static bool is_holder(const struct gang *g, const struct slot *s, const struct s
                (!s->before || !streq(json_string_value(s->before), w->incarnation));
 }
 
-static int note_claim(struct slice *s, struct slot *slot, const struct said *w, usec_t now) {
+static unsigned claims_of_host(const struct gang *g, const char *host) {
+        unsigned n = 0;
+
+        for (size_t i = 0; i < g->n_slices; i++)
+                for (unsigned k = 0; g->slices[i]->claimed && k < g->slices[i]->n_slots; k++) {
+                        const struct claim *c = &slot_at(g->slices[i], k)->claim;
+
+                        n += c->host && streq(json_string_value(c->host), host);
+                }
+        return n;
+}
+
+static int note_claim(const struct gang *g, struct slice *s, struct slot *slot, const struct said *w,
+                      usec_t now) {
         struct claim *c = &slot->claim;
 
         if (c->host &&
             (!streq(json_string_value(c->id), w->id) || !streq(json_string_value(c->host), w->host)))
                 return 0; /* the first that came is shown */
+        if (!c->host && claims_of_host(g, w->host) >= (w->proved ? 1u : SLOTS_OF_HOST))
+                return 0; /* it is no more workers than it may be */
         if (!c->host) {
                 *c = (struct claim){ .since = now };
                 s->dirty = true;
@@ -350,7 +365,7 @@ static int take_member(struct gang *g, struct gang_fingerprint *fingerprint, str
                         "good, give "
                         "its id up: tpuctl fleet release %s %u 'it is gone'",
                         w->worker, w->slice, how, slot_text(slot, text), w->slice, w->worker);
-                r = note_claim(s, slot, w, now);
+                r = note_claim(g, s, slot, w, now);
                 r = r < 0 ? r : -EEXIST;
         }
         if (r >= 0 && !slot->held && g->n_members >= GANG_MEMBERS_MAX) {

@@ -13,7 +13,7 @@
 #define NAME_MAX_HOST GANG_SLICE_MAX
 #define NAME_MAX_RUN  42
 #define TEXT_MAX      256
-#define LIST_MAX      16 /* sentences in waits_for, entries in unlike */
+#define LIST_MAX      16 /* sentences in waits_for; entries in unlike, twins and conflicts */
 
 /* --- Hosts ----------------------------------------------------------------------------------------- */
 
@@ -77,7 +77,7 @@ struct slot {
 
 struct gang_run;
 
-#define SLOTS_OF_HOST 64 /* worker ids that one host holds at most, of all slices */
+#define SLOTS_OF_HOST 64 /* worker ids that one host holds at most, of all slices, or claims of others */
 /* Of a slice that forms so many of the hosts that were never heard are in its record, and four for each that
  * was: what a host says of its size costs nothing. */
 #define SLOTS_NAMED 64
