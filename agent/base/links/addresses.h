@@ -8,7 +8,7 @@
 #include "base.h"
 #include "host.h"
 
-#define ADDRESSES_MAX 8192 /* a service of kube-proxy (IPVS) is one */
+#define ADDRESSES_MAX 8192 /* a cluster gives each of its services one */
 
 struct address {
         int family; /* AF_INET, AF_INET6 */
