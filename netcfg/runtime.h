@@ -5,7 +5,7 @@
  *   lock       held while one of them reads, plans and writes, so that two never interleave
  *   originals  the values before our first write of this boot (originals.h): saved durably before the write,
  *              kept over restarts, forgotten by a new boot id or after --restore, which keeps those of NICs
- *              that are absent
+ *              that are away
  *   netns-…    the same for a container's network namespace (netns.h), of which there is no daemon
  *   restored   exists after --restore: the daemon then only observes, over its own restarts, too, until
  *              --once takes the file away or the host boots anew

@@ -177,6 +177,14 @@ class Flushed(Routed):
         self.host.check("sh", "-c", alarms[0]["remedy"].replace("sudo ", ""))
         self.assertIn("dev eth0", self.host.check("ip", "route", "get", "192.0.2.1"))
 
+    def test_the_main_one_alone(self):
+        """The last one is still there, and cannot be added again."""
+        self.netcfg("--once")
+        before = self.host.check("ip", "rule")
+        self.host.check("ip", "rule", "del", "pref", "32766")
+        self.assertNotIn("lookup default", self.netcfg("--once").stderr)
+        self.assertEqual(self.host.check("ip", "rule"), before)
+
     def test_is_put_back(self):
         self.start()
         self.wait_until_right()
