@@ -5,6 +5,7 @@
 #include "grow.h"
 #include "inside.h"
 #include "json_text.h"
+#include "utf8.h"
 
 #define VIEW_RECORDS 128 /* of one slice; bits of a mask */
 #define VIEW_BODIES 4 /* answers that are kept for the hosts of a slice: most of them ask for the same */
@@ -52,12 +53,10 @@ static struct registry_body *body_json(json_t *v) {
 }
 
 struct registry_body *body_error(const char *error, const char *remedy) {
-        json_t *v = json_pack("{s:s, s:s}", "error", error, "remedy", remedy);
+        char text[GANG_WHY_MAX];
 
-        /* what a host sent may be no UTF-8 */
-        return body_json(
-                v ? v
-                  : json_pack("{s:s, s:s}", "error", "the request cannot be understood", "remedy", remedy));
+        utf8_copy_line(text, sizeof(text), error); /* it may show what a host sent, cut inside a character */
+        return body_json(json_pack("{s:s, s:s}", "error", text, "remedy", remedy));
 }
 
 struct registry_body *body_elsewhere(const char *leader) {

@@ -116,6 +116,12 @@ class AnotherHost(Attack):
         self.refuses(self.sync("b", member=member("b", long)), "of slice " + shown)
         self.assertEqual([shown in e["body"] for e in self.refusals()], [True, True])
 
+    def test_its_own_words_that_are_cut(self):
+        """What is wrong with them is said nevertheless."""
+        self.collector()
+        r = self.sync("a", member=member("a", address=["a" + "é" * 40]))
+        self.assertEqual((r.status, r.json["error"].split(": ")[1]), (400, '"a' + "é" * 29 + '?"'))
+
     def test_push_of_a_name_that_is_cut(self):
         """It is refused alone: what others push at the same moment is stored."""
         self.collector()
