@@ -94,16 +94,12 @@ static void add_target(struct wait_chain *c, uint32_t node) {
 static void follow_thread(struct follower *f, const struct captured_process *p,
                           const struct captured_thread *t, struct wait_chain *c);
 
-/* Whoever reads what others send waits for its turn: that says nothing of a lock that it may hold. */
-static bool is_served(const struct chain_step *s) {
-        return s->wait && (s->wait->kind == WAIT_PIPE || s->wait->kind == WAIT_SOCKET);
-}
-
 /* It came back to a thread that it has passed. If each of them waits for the next one alone, they are stuck.
  * If one watches several, whoever waits for that one only serves it; and so does a reader that is held for
  * the holder of a lock by structure alone. */
 static void end_circle(struct wait_chain *c, uint8_t kind, const struct captured_thread *t) {
-        bool reader = is_served(&c->steps[c->n - 1]);
+        const struct captured_wait *w = c->steps[c->n - 1].wait;
+        bool reader = w && (w->kind == WAIT_PIPE || w->kind == WAIT_SOCKET);
         uint32_t i = 0;
 
         while (c->steps[i].thread != t)
