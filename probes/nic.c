@@ -167,7 +167,7 @@ static bool has_address(const struct address_table *t, int index) {
         return false;
 }
 
-/* A NIC that somebody put into a bridge or a bond is none of ours any more; with addresses it was. */
+/* A NIC that somebody put into a bridge, a bond or a VRF is none of ours any more; with addresses it was. */
 static void look_at_ports(const struct host *h, const struct link_table *t, struct sink *s) {
         struct address_table addresses = { 0 };
 
@@ -178,9 +178,8 @@ static void look_at_ports(const struct host *h, const struct link_table *t, stru
                 struct link alone = *l;
 
                 alone.master = 0;
-                if (l->master != 0 && master && !streq(master->kind, "vrf") && link_is_data_nic(&alone) &&
-                    has_address(&addresses, l->index))
-                        probe_tell(s, WORDS_NIC_PORT, l->name, master->name, "a port of %s (%s)",
+                if (l->master != 0 && master && link_is_data_nic(&alone) && has_address(&addresses, l->index))
+                        probe_tell(s, streq(master->kind, "vrf") ? WORDS_NIC_IN_VRF : WORDS_NIC_PORT, l->name, master->name, "a port of %s (%s)",
                                    master->name, master->kind);
         }
         address_table_clear(&addresses);

@@ -27,12 +27,23 @@ static void add_port(struct dump *d, int index, const char *name, unsigned flags
         end(d);
 }
 
-static void add_bond(struct dump *d) {
-        static const char kind[] = "bond";
+static void add_master(struct dump *d, const char *name, const char *kind) {
+        const struct rtattr info = { .rta_type = IFLA_LINKINFO,
+                                     .rta_len = (unsigned short) RTA_SPACE(RTA_SPACE(strlen(kind) + 1)) };
 
-        begin_link(d, 4, "bond0", IFF_UP, 1);
-        put(d, &(struct rtattr){ .rta_type = IFLA_LINKINFO, .rta_len = 4 + 4 + 8 }, 4);
-        attribute(d, IFLA_INFO_KIND, kind, sizeof(kind));
+        begin_link(d, 4, name, IFF_UP, 1);
+        put(d, &info, sizeof(info));
+        attribute(d, IFLA_INFO_KIND, kind, strlen(kind) + 1);
+        end(d);
+}
+
+static void add_address(struct dump *d, int index, uint8_t last) {
+        const uint8_t own[4] = { 10, 0, 0, last };
+
+        begin(d, RTM_NEWADDR,
+              &(struct ifaddrmsg){ .ifa_family = AF_INET, .ifa_prefixlen = 24, .ifa_index = (unsigned) index },
+              sizeof(struct ifaddrmsg));
+        attribute(d, IFA_LOCAL, own, sizeof(own));
         end(d);
 }
 
@@ -62,7 +73,7 @@ static void ports_of_a_bond(void) {
 
         add_port(&links, 2, "eth0", IFF_UP, 0);
         add_port(&links, 3, "eth1", 0, 0);
-        add_bond(&links);
+        add_master(&links, "bond0", "bond");
         add_port(&links, 5, "eth2", IFF_UP, 1);
         done(&links);
         add_qdisc(&qdiscs, 4, "noqueue");
@@ -85,4 +96,24 @@ static void ports_of_a_bond(void) {
         ASSERT_STREQ(find(&got, "nic.qdisc", "eth2")->found, "tbf");
 }
 
-TEST_MAIN(ports_of_a_bond)
+static void a_port_of_a_vrf(void) {
+        const struct intent wanted = { .nics = "" };
+        const struct probe_context c = { .intent = &wanted };
+        struct dump links = { .len = 0 }, addresses = { .len = 0 };
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_collected_ struct collected got;
+
+        add_port(&links, 2, "eth0", IFF_UP, 1);
+        add_master(&links, "red", "vrf");
+        done(&links);
+        add_address(&addresses, 2, 1);
+        done(&addresses);
+        write_dump(&s, "netlink/links", &links);
+        write_dump(&s, "netlink/addresses", &addresses);
+        ASSERT_OK(probe(s.path, "nic", &c, &got));
+        ASSERT_EQ(find(&got, "nic.link", "eth0")->verdict, VERDICT_FAIL);
+        ASSERT_HAS(find(&got, "nic.link", "eth0")->reason, "the VRF red,");
+        ASSERT_STREQ(find(&got, "nic.link", "eth0")->remedy, "sudo ip link set dev eth0 nomaster");
+}
+
+TEST_MAIN(ports_of_a_bond, a_port_of_a_vrf)

@@ -3,12 +3,13 @@
 share a kernel cannot show.
 
 Module parameters, memory limits, NICs whose device says what the network carries, the host's own kernel log,
-a power cut while it
-runs. Judged by systemctl, /proc, /sys and ip. Exit code 77: cannot run here.
+cases of tests/lab/cases.py that a shared kernel lacks, a power cut while it runs. Judged by systemctl,
+/proc, /sys and ip. Exit code 77: cannot run here.
 """
 
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -20,7 +21,9 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 sys.path.insert(0, str(HERE.parent / "lab"))
 
-import scenario  # noqa: E402  (the path comes first)
+import case_bench  # noqa: E402  (the path comes first)
+import case_table  # noqa: E402
+import scenario  # noqa: E402
 from vm import image  # noqa: E402
 from vm.kernel import Kernel, packages_layer  # noqa: E402
 from vm.machine import QEMU, Machine  # noqa: E402
@@ -58,6 +61,17 @@ NOT_RIGHT = {("FAIL", "tpu.chips", ""), ("FAIL", "tpu.machine", ""), ("WARN", "r
              ("WARN", "clock.sync", ""), ("WARN", "enroll.registry", ""),
              ("WARN", "daemon.slice", "DefaultTasksMax"), ("WARN", "daemon.slice", "DefaultLimitNPROC"),
              ("UNKNOWN", "fingerprint.wheel", "")}
+
+# Of the lab's cases those that its kernel has no module for, or that are of a whole machine.
+CASES = [c for c in case_table.CASES if c.name in (
+    "netem-delay", "netem-loss", "fq-is-no-limit", "vlan", "vrf-takes-the-nic", "bond-takes-the-nic",
+    "fair-queue-of-one-packet", "congestion-control-yields")] + [
+    case_table.Case("few-neighbours", "sysctl -qw net.ipv4.neigh.default.gc_thresh3=64",
+                    words="gc_thresh3", undo="sysctl -qw net.ipv4.neigh.default.gc_thresh3=1024"),
+    case_table.Case("memory-only-as-it-is-there", "sysctl -qw vm.overcommit_ratio=100 "
+                    "vm.overcommit_memory=2", words="overcommit_memory",
+                    undo="sysctl -qw vm.overcommit_memory=0 vm.overcommit_ratio=50"),
+]
 
 
 class Boot(unittest.TestCase):
@@ -172,6 +186,38 @@ class Boot(unittest.TestCase):
         wrong = {(f["verdict"], f["check"], f["subject"]) for f in self.ctl("check")["checks"]
                  if f["verdict"] != "OK" and f["check"] != "clock.source"}  # whatever emulation gives it
         self.assertEqual(wrong, NOT_RIGHT)
+
+    def not_right(self):
+        """{key: the finding}: what is not OK, also of the paths."""
+        found = self.ctl("check")["checks"] + self.ctl("check path")["checks"]
+        return {case_bench.Bench.key(f): f for f in found
+                if f["verdict"] != "OK" and (f["verdict"], f["check"], f["subject"]) not in NOT_RIGHT}
+
+    def attempt(self, case, usual):
+        """What came of it, as a line of the lab's table."""
+        self.sh(f"({case.do}) && sleep 3")
+        news = [f for key, f in self.not_right().items() if key not in usual]
+        found = [f for f in news if case.words and re.search(case.words, case_bench.line(f), re.I)]
+        if case.kind == "calm":
+            self.assertEqual([case_bench.line(f) for f in news], [], case.name)
+            return "calm"
+        self.assertTrue(found, f"{case.name}: {[case_bench.line(f) for f in news]}")
+        remedy = found[0].get("remedy") or ""
+        self.sh(f"(\n{remedy}\n) </dev/null >/dev/null 2>&1; sleep 3")
+        left = [case_bench.line(f) for key, f in self.not_right().items() if key not in usual]
+        self.assertEqual(left, [], f"{case.name} after {remedy}")
+        return f"named, mended: {case_bench.line(found[0])}"
+
+    def test_6_other_cases(self):
+        self.sh(f"printf '%s' '{case_bench.SUDO}' >/usr/local/bin/sudo; chmod 755 /usr/local/bin/sudo")
+        usual = self.not_right()
+        for case in CASES:
+            with self.subTest(case.name):
+                try:
+                    print(f"{case.name:28} {self.attempt(case, usual)}", flush=True)
+                finally:
+                    self.sh(f"({case.undo}) </dev/null >/dev/null 2>&1; sleep 3")
+        self.sound()
 
     def test_7_reset(self):
         """The reset button while it runs: it comes up again, with the spool it had, and remembers what it
