@@ -175,12 +175,14 @@ static void look_at_ports(const struct host *h, const struct link_table *t, stru
                 return;
         for (size_t i = 0; i < t->n; i++) {
                 const struct link *l = &t->links[i], *master = link_by_index(t, l->master);
+                bool vrf = master && streq(master->kind, "vrf");
                 struct link alone = *l;
 
                 alone.master = 0;
-                if (l->master != 0 && master && link_is_data_nic(&alone) && has_address(&addresses, l->index))
-                        probe_tell(s, streq(master->kind, "vrf") ? WORDS_NIC_IN_VRF : WORDS_NIC_PORT, l->name, master->name, "a port of %s (%s)",
-                                   master->name, master->kind);
+                if (l->master != 0 && master && link_is_data_nic(&alone) &&
+                    has_address(&addresses, l->index))
+                        probe_tell(s, vrf ? WORDS_NIC_IN_VRF : WORDS_NIC_PORT, l->name, master->name,
+                                   "a port of %s (%s)", master->name, master->kind);
         }
         address_table_clear(&addresses);
 }

@@ -41,7 +41,8 @@ static void add_address(struct dump *d, int index, uint8_t last) {
         const uint8_t own[4] = { 10, 0, 0, last };
 
         begin(d, RTM_NEWADDR,
-              &(struct ifaddrmsg){ .ifa_family = AF_INET, .ifa_prefixlen = 24, .ifa_index = (unsigned) index },
+              &(struct ifaddrmsg){
+                      .ifa_family = AF_INET, .ifa_prefixlen = 24, .ifa_index = (unsigned) index },
               sizeof(struct ifaddrmsg));
         attribute(d, IFA_LOCAL, own, sizeof(own));
         end(d);
