@@ -188,10 +188,12 @@ class Boot(unittest.TestCase):
         self.assertEqual(wrong, NOT_RIGHT)
 
     def not_right(self):
-        """{key: the finding}: what is not OK, also of the paths."""
+        """{key: the finding}: what is not OK, also of the paths. What an emulated machine is too slow for is
+        no finding."""
         found = self.ctl("check")["checks"] + self.ctl("check path")["checks"]
         return {case_bench.Bench.key(f): f for f in found
-                if f["verdict"] != "OK" and (f["verdict"], f["check"], f["subject"]) not in NOT_RIGHT}
+                if f["verdict"] != "OK" and not f["found"].startswith("no answer within")
+                and (f["verdict"], f["check"], f["subject"]) not in NOT_RIGHT}
 
     def attempt(self, case, usual):
         """What came of it, as a line of the lab's table."""
@@ -202,11 +204,17 @@ class Boot(unittest.TestCase):
             self.assertEqual([case_bench.line(f) for f in news], [], case.name)
             return "calm"
         self.assertTrue(found, f"{case.name}: {[case_bench.line(f) for f in news]}")
-        remedy = found[0].get("remedy") or ""
-        self.sh(f"(\n{remedy}\n) </dev/null >/dev/null 2>&1; sleep 3")
-        left = [case_bench.line(f) for key, f in self.not_right().items() if key not in usual]
-        self.assertEqual(left, [], f"{case.name} after {remedy}")
+        left = self.mend(found, usual)
+        self.assertEqual([case_bench.line(f) for f in left], [], f"{case.name} after its remedies")
         return f"named, mended: {case_bench.line(found[0])}"
+
+    def mend(self, left, usual):
+        """Types what is printed, then what is printed of what is left. Returns what stays."""
+        for _ in range(4):
+            if left:
+                self.sh(f"(\n{left[0].get('remedy') or ''}\n) </dev/null >/dev/null 2>&1; sleep 3")
+                left = [f for key, f in self.not_right().items() if key not in usual]
+        return left
 
     def test_6_other_cases(self):
         self.sh(f"printf '%s' '{case_bench.SUDO}' >/usr/local/bin/sudo; chmod 755 /usr/local/bin/sudo")
