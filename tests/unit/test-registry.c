@@ -237,19 +237,24 @@ static void test_post(void) {
         collector_stop(&c);
 }
 
+/* A host that has said nothing yet, and its collector. */
+static struct registry *meet(struct collector *c, sd_event **ret) {
+        char url[64];
+
+        is_member = false;
+        collector_start(c);
+        ASSERT_OK(sd_event_new(ret));
+        (void) snprintf(url, sizeof(url), "http://127.0.0.1:%u", c->port);
+        return make(*ret, REGISTRY_COLLECTOR, url);
+}
+
 /* They go with what is said anyway, in both forms; without any the member is not there. */
 static void test_figures(void) {
         struct collector c = { .posts = 0 };
         _cleanup_(sd_event_unrefp) sd_event *e = NULL;
         json_t *figures = json_pack("[{s:s, s:i}]", "run", "run1", "step", 12), *none = json_object();
-        struct registry *r;
-        char url[64];
+        struct registry *r = meet(&c, &e);
 
-        is_member = false;
-        collector_start(&c);
-        ASSERT_OK(sd_event_new(&e));
-        (void) snprintf(url, sizeof(url), "http://127.0.0.1:%u", c.port);
-        r = make(e, REGISTRY_COLLECTOR, url);
         ASSERT_EQ(registry_figures(r, none), -EINVAL);
         ASSERT_OK(registry_figures(r, figures));
         say(r);
@@ -283,14 +288,8 @@ static void turn_for(sd_event *e, usec_t span) {
 static void test_held(void) {
         struct collector c = { .holds = true };
         _cleanup_(sd_event_unrefp) sd_event *e = NULL;
-        struct registry *r;
-        char url[64];
+        struct registry *r = meet(&c, &e);
 
-        is_member = false;
-        collector_start(&c);
-        ASSERT_OK(sd_event_new(&e));
-        (void) snprintf(url, sizeof(url), "http://127.0.0.1:%u", c.port);
-        r = make(e, REGISTRY_COLLECTOR, url);
         say(r);
         turn_until(e, &is_member, NULL, 0);
         while (syncs_of(&c) < 2)

@@ -195,8 +195,8 @@ static void change_file(struct follower *f, int fd) {
                 (void) close_fd(fd);
                 return;
         }
-        while (!read_log(f)) /* BEHIND_MAX of it */
-                ;
+        for (unsigned i = 0; i <= BEHIND_MAX / READ_AT_ONCE && !read_log(f); i++)
+                ; /* to its end, unless somebody goes on writing to it */
         (void) close_fd(f->fd);
         f->fd = fd;
         f->len = f->text_len = 0;
